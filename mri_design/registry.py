@@ -176,9 +176,9 @@ class Reader:
         Whether files may hold samples along a trajectory without the matrix of their image.
     arrays : bool
         Whether files hold arrays whose axes `ReadOptions` may name.
-    container : function, optional
-        Whether a file is of the format around this one, whose library damaged files can crash: recognised and read in a
-        process of its own.
+    library : str
+        Module that parses such files, which runs in a child process because damaged files may crash or stall it; empty
+        for formats that this package parses itself.
     """
 
     says: str
@@ -188,23 +188,22 @@ class Reader:
     series: bool = False
     matrix: bool = False
     arrays: bool = False
-    container: Callable[[Path], bool] | None = None
+    library: str = ""
 
 
 def _reader(says: str, module: str, **what: Any) -> Reader:
-    """The reader that a module of scan/io is, by its ``recognises`` and ``opened``, loaded when a file is asked."""
+    """The reader in a module of scan/io, by its ``recognises`` and ``opened``, which is loaded for the first file."""
     recognises, opens = (Shipped(f"scan.io.{module}", name) for name in ("recognises", "opened"))
     return Reader(says, recognises, opens, **what)
 
 
-_IN_HDF5 = Shipped("scan.io.safe", "is_hdf5")
 READERS: list[Reader] = [
     _reader("NumPy .npy or .npz", "numpy_files", series=True, matrix=True, arrays=True),
-    _reader("DICOM images", "dicom"),
-    _reader("NIfTI images", "nifti"),
-    _reader("fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", "hdf5", series=True, arrays=True, container=_IN_HDF5),
-    _reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", "ismrmrd", series=True, container=_IN_HDF5),
-    _reader("Siemens raw data (twix .dat)", "twix", series=True),
+    _reader("DICOM images", "dicom", library="pydicom"),
+    _reader("NIfTI images", "nifti", library="nibabel"),
+    _reader("fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", "hdf5", series=True, arrays=True, library="h5py"),
+    _reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", "ismrmrd", series=True, library="h5py"),
+    _reader("Siemens raw data (twix .dat)", "twix", series=True, library="twixtools.mdh_def"),
 ]
 """Formats that are read, a module of scan/io and a line each, in the order in which a file is asked for their marks."""
 BART = _reader("BART .cfl with its .hdr", "bart", series=True, matrix=True, arrays=True)

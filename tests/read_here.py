@@ -1,6 +1,6 @@
-"""HDF5 files that are read in the process of the tests.
+"""Files that a child process would read are read in the process of the tests.
 
-A process of its own for every file takes half a second; that verbs and `read` begin one is tested in
+A child takes half a second; that verbs and `read` begin one is tested in
 `tests/scan/io/test_isolated.py`.
 """
 
@@ -14,23 +14,24 @@ from unittest import mock
 
 import pytest
 
-from mri_design.scan import KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.io import ReadOptions, SliceReader, Source, formats
+from mri_design.scan.io.source import Content, Summary
 
 
 @dataclass(frozen=True)
 class SourceHere(Source):
-    """In the place of an `IsolatedSource`: the same answers, without another process."""
+    """The answers of an `IsolatedSource` without a child process."""
 
     path: Path
     options: ReadOptions
+    library: str
 
-    def load(self) -> KSpaceData | TrajectoryData:
+    def load(self) -> Content:
         """All samples."""
         with formats.opened(self.path, self.options, isolated=False) as source:
             return source.load()
 
-    def summary(self) -> ScanSummary | TrajectoryData:
+    def summary(self) -> Summary:
         """The samplings, and the samples of one slice."""
         with formats.opened(self.path, self.options, isolated=False) as source:
             return source.summary()

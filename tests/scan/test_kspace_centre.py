@@ -17,10 +17,9 @@ import pytest
 import mri_design as md
 from mri_design.operators import to_image, to_kspace
 from mri_design.scan import find_centre, with_its_centre
-from mri_design.scan.io import opened
+from mri_design.scan.io import opened, read, summary
 from tests.refusals import refuses
 from tests.scan.io.conftest import MrdFile
-from tests.scan.io.reading import read_here, summary_here
 
 N = 64
 
@@ -144,10 +143,10 @@ def made(folder: Path, form: str, stored: np.ndarray) -> Path:
 def test_every_format_has_the_one_rule_for_all_its_slices(tmp_path: Path, form: str) -> None:
     true = np.stack([kspace(), kspace()[::-1], 1e-3 * kspace(sd=3.0)])  # the last holds hardly more than noise
     path = made(tmp_path, form, np.roll(true, (-9, 12), (2, 3)))
-    whole, summary = read_here(path), summary_here(path)
+    whole, told = read(path), summary(path)
     np.testing.assert_array_equal(whole.kspace, true)
-    np.testing.assert_array_equal(summary.part.kspace[0], true[1])
-    assert summary.provenance.centre == whole.provenance.centre and whole.provenance.centre.noticeable
+    np.testing.assert_array_equal(told.part.kspace[0], true[1])
+    assert told.provenance.centre == whole.provenance.centre and whole.provenance.centre.noticeable
     with opened(path, md.ReadOptions(), isolated=False) as source, source.slice_reader() as slices:
         np.testing.assert_array_equal(slices.read(2).kspace[0], true[2])
 
@@ -155,12 +154,12 @@ def test_every_format_has_the_one_rule_for_all_its_slices(tmp_path: Path, form: 
 def test_planes_of_a_volume_and_arrays_in_memory_are_moved_too(tmp_path: Path) -> None:
     profile = np.exp(-((np.arange(16) - 8) ** 2) / 8.0)[np.newaxis, np.newaxis, np.newaxis]  # along kx
     volume = (kspace(48, 32)[..., np.newaxis] * profile).astype(np.complex64)
-    path, read = tmp_path / "volume.npy", []
+    path, held = tmp_path / "volume.npy", []
     path.with_suffix(".json").write_text(json.dumps({"dims": ["coil", "ky", "kz", "kx"]}))
     for shift in ((0, 0), (-9, 7)):
         np.save(path, np.roll(volume, shift, (1, 2)))
-        read.append(read_here(path))
-    np.testing.assert_array_equal(read[1].kspace, read[0].kspace)
+        held.append(read(path))
+    np.testing.assert_array_equal(held[1].kspace, held[0].kspace)
     assert [one.provenance.centre.noticeable for one in read] == [False, True]
     true = kspace()
     np.testing.assert_array_equal(md.load(np.fft.ifftshift(true, axes=(1, 2))).data.kspace[0], true)
@@ -171,19 +170,19 @@ def test_planes_of_a_volume_and_arrays_in_memory_are_moved_too(tmp_path: Path) -
 def test_a_given_centre_is_taken_and_doubted_where_the_samples_show_another(tmp_path: Path) -> None:
     true, path = kspace(), tmp_path / "scan.npy"
     np.save(path, np.roll(true, (5, 0), (1, 2)))
-    given = read_here(path, centre=(36, 31))
+    given = read(path, centre=(36, 31))
     np.testing.assert_array_equal(given.kspace[0], np.roll(true, (1, 1), (1, 2)))
     path.with_suffix(".json").write_text(json.dumps({"centre": [10, 32]}))
-    wrong = read_here(path)
+    wrong = read(path)
     np.testing.assert_array_equal(wrong.kspace[0], np.roll(true, 5 + 22, 1))
-    assert summary_here(path).provenance.centre == wrong.provenance.centre and wrong.provenance.centre.shown
+    assert summary(path).provenance.centre == wrong.provenance.centre and wrong.provenance.centre.shown
     doubts = [find_centre(np.roll(true, 5, 1), np.ones((N, N), bool), place).shown for place in ((36, 31), (10, 32))]
     assert doubts[0] is None and doubts[1] is not None
     np.save(tmp_path / "image.npy", np.abs(image()))
     for name, place in (("scan.npy", (64, 0)), ("scan.npy", (0, 64)), ("image.npy", (32, 32))):
-        refuses("centre", read_here, tmp_path / name, centre=place)
+        refuses("centre", read, tmp_path / name, centre=place)
     path.with_suffix(".json").write_text(json.dumps({"centre": 10}))
-    refuses("centre", read_here, path)
+    refuses("centre", read, path)
 
 
 @pytest.fixture
@@ -238,9 +237,9 @@ def test_lines_that_were_not_measured_and_hold_noise_are_named(tmp_path: Path, c
     noise = np.random.default_rng(1).normal(0, 0.01, (2, *true.shape))
     stored = np.where(REGULAR[:, None], true, noise[0] + 1j * noise[1]).astype(np.complex64)
     np.save(tmp_path / "noise.npy", np.roll(stored, 6, 1))
-    doubted = read_here(tmp_path / "noise.npy").provenance.doubted_lines
+    doubted = read(tmp_path / "noise.npy").provenance.doubted_lines
     assert coils == 1 or {22, 23, 40, 41, 43, 44} <= {*doubted}
-    assert doubted and summary_here(tmp_path / "noise.npy").provenance.doubted_lines == doubted
+    assert doubted and summary(tmp_path / "noise.npy").provenance.doubted_lines == doubted
     for lines_held in MASKS.values():
         np.save(tmp_path / "zeros.npy", true * lines_held[:, None])
-        assert not read_here(tmp_path / "zeros.npy").provenance.doubted_lines
+        assert not read(tmp_path / "zeros.npy").provenance.doubted_lines

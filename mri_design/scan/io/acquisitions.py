@@ -1,10 +1,11 @@
-"""The acquisitions of raw data, whatever their format: headers and samples, what each is for, and the noise among them.
+"""The acquisitions of raw data in any format: headers and samples, the purpose of each readout, and the noise.
 
-Noise is also read from arrays of samples without an excitation, and from readouts of a stream.
+Noise is also read from arrays of samples that were measured without an excitation, and from the readouts of a stream.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,213 +25,29 @@ Places = NDArray[np.intp]
 """Positions in the file's list of acquisitions."""
 Facts = Mapping[str, tuple[Any, ...]]
 Noise = tuple[NDArray[np.complex128], NoiseSamples]
-"""Covariance E[n n^H] / 2 over channels of samples without an excitation, in their units squared, and what it is of."""
-
-
-def kept_samples(head: NDArray[Any] | np.void, samples: NDArray[Any]) -> NDArray[Any]:
-    """Samples (..., sample) of an acquisition between those that its header says to discard."""
-    before, after = int(head["discard_pre"]), int(head["discard_post"])
-    return samples[..., before : max(samples.shape[-1] - after, 0)]
-
-
-@dataclass(frozen=True)
-class Acquisitions:
-    """The acquisitions of a file, whatever its format: headers with the names of ISMRMRD, and samples when asked for.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file.
-    field : str
-        File and list, for messages.
-    heads : structured array, shape (acquisition,)
-        Their headers.
-    format : str
-        Of the file, for people.
-    numbers : function of (str, list of int)
-        Yields (position, real numbers) as stored, of the acquisitions at some positions in the file's order: of "data",
-        samples by channel, or of "traj", coordinates by sample.
-    dimensions : int array, shape (acquisition,)
-        Coordinates of a sample in each acquisition; 0 where there are none.
-    """
-
-    path: Path
-    field: str
-    heads: NDArray[Any]
-    format: str
-    numbers: Callable[[str, list[int]], Iterator[tuple[int, NDArray[Any]]]]
-    dimensions: NDArray[np.intp]
-
-    def samples(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.complex64]]]:
-        """(position, samples (channel, sample)) of the acquisitions at some positions, in the file's order.
-
-        Raises
-        ------
-        InputError
-            For one with more or fewer samples than its header says, or samples that are not finite.
-        """
-        for at, floats in self.numbers("data", sorted(wanted)):
-            channels, length = int(self.heads["active_channels"][at]), int(self.heads["number_of_samples"][at])
-            self._check(at, "data", floats, 2 * channels * length, f"2 x {channels} channels x {length} samples")
-            joined = np.ascontiguousarray(floats, np.float32).view(np.complex64)
-            yield at, joined.reshape(channels, length)
-
-    def coordinates(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """(position, coordinates (sample, dimension)) in the same way.
-
-        Raises
-        ------
-        InputError
-            For one with more or fewer coordinates than its header says, or coordinates that are not finite.
-        """
-        for at, floats in self.numbers("traj", sorted(wanted)):
-            length, axes = int(self.heads["number_of_samples"][at]), int(self.dimensions[at])
-            self._check(at, "traj", floats, length * axes, f"{length} samples x {axes} dimensions")
-            yield at, np.ascontiguousarray(floats, np.float32).reshape(length, axes)
-
-    def kept(self, wanted: Places) -> Iterator[NDArray[np.complex64]]:
-        """Samples (channel, sample) of the acquisitions at some positions, without those to be discarded."""
-        return (kept_samples(self.heads[at], samples) for at, samples in self.samples(wanted.tolist()))
-
-    def noise(self, bandwidth: float | None) -> Noise:
-        """The noise readouts, whatever else there is, of a receiver's relative ``bandwidth``; the most channels count.
-
-        Raises
-        ------
-        InputError
-            Where they are too few, or some combination of channels holds no noise.
-        """
-        channels = self.heads["active_channels"]
-        noise, _, _ = by_flags(self.heads)
-        alike = np.flatnonzero(noise & (channels == channels[noise].max(initial=0)))
-        covariance, count = noise_covariance(self.kept(alike))
-        if covariance is None:
-            wanted = f"{SAMPLES_PER_COIL} samples or more a channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT"
-            cure = "Give the samples as an array (coil, sample) in a .npy file."
-            raise InputError(f"{self.field}: noise readouts", f"{count} samples in {len(alike)}", wanted, cure)
-        dwell = float(np.median(self.heads["sample_time_us"][alike]))
-        return covariance, NoiseSamples(samples=count, dwells=(dwell, 0.0), bandwidth=bandwidth)
-
-    def _check(self, at: int, name: str, floats: NDArray[Any], count: int, product: str) -> None:
-        field = f"{self.field}[{at}]: {name}"
-        if floats.size != count:
-            raise InputError(field, f"{floats.size} numbers", f"{count}: {product}")
-        require_finite(field, floats)
-
-
+"""Noise covariance E[n n^H] / 2 over channels, in the units of the samples squared, and the samples it is from."""
+SAMPLES_PER_COIL = 4
+"""Noise samples per channel, times the number of channels, below which no covariance is estimated."""
+_MOST_NAMED = 12
 # Numbers of the MRD acquisition flags; flag n is bit n - 1.
 _NOISE, _CALIBRATION, _CALIBRATION_AND_IMAGING = 19, 20, 21
 # Navigation, phase correction, feedback, dummy, surface-coil correction, phase stabilisation.
 _NEITHER = (23, 24, 26, 27, 28, 29, 30, 31)
 
 
-@dataclass(frozen=True)
-class Purposes:
-    """The acquisitions of one series, by purpose; navigation, phase correction and the like are in none.
-
-    Parameters
-    ----------
-    imaging, calibration, noise : int array, shape (acquisition,)
-        Positions in the file's list. Calibration is that which does not serve the image as well.
-    encoding : MrdEncoding
-        Of the image.
-    left_out : mapping of str to tuple
-        Readouts that are in none, see `Provenance`.
-    taken : mapping of str to (int, tuple of int)
-        The number that is read of each counter, and all that there are.
-    """
-
-    imaging: Places
-    calibration: Places
-    noise: Places
-    encoding: MrdEncoding
-    left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    taken: Mapping[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
-
-    @property
-    def series(self) -> dict[str, tuple[int, ...]]:
-        """The numbers that there are, of each counter."""
-        return {name: numbers for name, (_, numbers) in self.taken.items()}
-
-
-def sort_by_purpose(
-    field: str, heads: NDArray[Any], header: MrdHeader, counters: Mapping[str, int] | None = None
-) -> Purposes:
-    """The acquisitions of one series of images, and the noise and calibration that the file holds beside it.
-
-    Parameters
-    ----------
-    field : str
-        File and dataset, for messages.
-    heads : structured array, shape (acquisition,)
-        Acquisition headers.
-    header : MrdHeader
-        The file's header.
-    counters : mapping of str to int, optional
-        Which contrast, phase, repetition, set and encoding to read; the first of those that are not named.
-
-    Raises
-    ------
-    InputError
-        Where there is no imaging readout, none with a number that was asked for, or no such encoding.
-    """
-    # First, what each readout is for.
-    wanted, taken = dict(counters or {}), dict[str, tuple[int, tuple[int, ...]]]()
-    noise, calibration, imaging = by_flags(heads)
-    skipped = int((~(noise | calibration | imaging)).sum())
-    left_out: dict[str, tuple[Any, ...]] = {"readouts_skipped": (skipped, len(heads))} if skipped else {}
-    if not imaging.any():
-        raise InputError(field, f"no imaging readout among {len(heads)}", "at least one")
-    # Second, which series. Calibration was perhaps scanned on its own, with counters of its own: what is missing there
-    # is no error.
-    there = {name: number for name, number in wanted.items() if (numbers_of(heads, name)[calibration] == number).any()}
-    calibration, _ = _of_one_series(heads, calibration, there, COUNTERS)
-    imaging, present = _of_one_series(heads, imaging, wanted, (ENCODING, *COUNTERS))
-    for name, numbers in present.items():
-        number = wanted.get(name, int(numbers[0]))
-        if number not in numbers:
-            cure = f"Change {counter_option(name)}; without it the first is read."
-            got, behind = f"no image with number {number}", ("encoding_space",) * (name == ENCODING)
-            raise InputError(f"{field}: {name}", got, f"one of {listed(numbers)}", cure, behind)
-        taken[name] = number, tuple(map(int, numbers))
-    # Third, without readouts of fewer channels than most have, as of a body coil; those of more are refused later.
-    channels, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
-    usual = int(channels[counts == counts.max()].max())
-    fewer = imaging & (heads["active_channels"] < usual)
-    if fewer.any():
-        dropped = int(fewer.sum()), int(imaging.sum()), tuple(channels[channels < usual].tolist())
-        left_out["readouts_of_fewer_channels"] = (*dropped, usual)
-        imaging &= ~fewer
-    first = int(np.argmax(imaging))
-    encoding = header.encoding(f"{field}[{first}]", int(heads["encoding_space_ref"][first]))
-    image, maps, alone = map(np.flatnonzero, (imaging, calibration, noise))
-    return Purposes(image, maps, alone, encoding, left_out, taken)
-
-
-def _of_one_series(
-    heads: NDArray[Any], keep: NDArray[np.bool_], wanted: Mapping[str, int], names: Sequence[str]
-) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
-    """Those of ``keep`` with the wanted numbers, and of the other counters with the first number that is left.
-
-    Beside them the numbers that there were of each counter, up to one that left none.
-    """
-    present = dict[str, NDArray[Any]]()
-    for name in (*wanted, *(name for name in names if name not in wanted)):
-        if not keep.any():
-            break
-        counter = numbers_of(heads, name)
-        present[name] = np.unique(counter[keep])
-        keep = keep & (counter == wanted.get(name, present[name][0]))
-    return keep, present
+def kept_samples(head: NDArray[Any] | np.void, samples: NDArray[Any]) -> NDArray[Any]:
+    """Samples (..., sample) of an acquisition without those that its header discards."""
+    before, after = int(head["discard_pre"]), int(head["discard_post"])
+    return samples[..., before : max(samples.shape[-1] - after, 0)]
 
 
 def numbers_of(heads: Any, name: str) -> Any:
-    """Numbers of acquisitions by a counter of their headers, or by their encoding space."""
+    """Values of a counter, or of the encoding space, in the headers of acquisitions."""
     return heads["encoding_space_ref"] if name == ENCODING else heads["idx"][name]
 
 
 def has_flag(flags: NDArray[Any], number: int) -> NDArray[np.bool_]:
-    """Which acquisition flags, as integers, have flag ``number`` (from 1) set."""
+    """Which acquisitions, by their flags as integers, have flag ``number`` (from 1) set."""
     has: NDArray[np.bool_] = (flags.astype(np.uint64) >> np.uint64(number - 1)) & np.uint64(1) != 0
     return has
 
@@ -244,66 +61,279 @@ def by_flags(heads: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_],
     return noise, calibration, left & ~calibration
 
 
-def channels_and_slices(
-    field: str, heads: NDArray[Any], chosen: Places, encoding: MrdEncoding, limits: ReadLimits
-) -> tuple[int, NDArray[Any], NDArray[np.intp]]:
-    """How many channels the readouts at some places have, the slices that occur, and which of these each is of.
+@dataclass(frozen=True)
+class Acquisitions:
+    """The acquisitions of a file in any format: headers with the names of ISMRMRD, and samples on request.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    field : str
+        File and list, for messages.
+    header : MrdHeader
+        The file's header.
+    heads : structured array, shape (acquisition,)
+        Headers of the acquisitions.
+    format : str
+        The file's format in words.
+    numbers : function of (str, list of int)
+        Yields (position, real numbers) as stored, of the acquisitions at some positions in the file's order: of "data",
+        samples by channel, or of "traj", coordinates by sample.
+    dimensions : int array, shape (acquisition,)
+        Coordinates of a sample in each acquisition; 0 if it has none.
+    """
+
+    path: Path
+    field: str
+    header: MrdHeader
+    heads: NDArray[Any]
+    format: str
+    numbers: Callable[[str, list[int]], Iterator[tuple[int, NDArray[Any]]]]
+    dimensions: NDArray[np.intp]
+
+    def samples(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.complex64]]]:
+        """(position, samples (channel, sample)) of the acquisitions at some positions, in the file's order.
+
+        Raises
+        ------
+        InputError
+            If an acquisition has more or fewer samples than its header says, or samples that are not finite.
+        """
+        for at, floats in self.numbers("data", sorted(wanted)):
+            shape = int(self.heads["active_channels"][at]), int(self.heads["number_of_samples"][at])
+            yield at, self._checked(at, "data", floats, (*shape, 2)).view(np.complex64)[..., 0]
+
+    def coordinates(self, wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """(position, coordinates (sample, dimension)) in the same way."""
+        for at, floats in self.numbers("traj", sorted(wanted)):
+            shape = int(self.heads["number_of_samples"][at]), int(self.dimensions[at])
+            yield at, self._checked(at, "traj", floats, shape)
+
+    def kept(self, wanted: Places) -> Iterator[NDArray[np.complex64]]:
+        """Samples (channel, sample) of the acquisitions at some positions, without those to be discarded."""
+        return (kept_samples(self.heads[at], samples) for at, samples in self.samples(wanted.tolist()))
+
+    def noise(self) -> Noise:
+        """Covariance of the noise readouts with the most channels, whatever else the file holds.
+
+        Raises
+        ------
+        InputError
+            If they are too few, or some combination of channels holds no noise.
+        """
+        channels, (noise, _, _) = self.heads["active_channels"], by_flags(self.heads)
+        alike = np.flatnonzero(noise & (channels == channels[noise].max(initial=0)))
+        covariance, count = noise_covariance(self.kept(alike))
+        if covariance is None:
+            wanted = f"{SAMPLES_PER_COIL} samples or more a channel, in readouts flagged ACQ_IS_NOISE_MEASUREMENT"
+            cure = "Give the samples as an array (coil, sample) in a .npy file."
+            raise InputError(f"{self.field}: noise readouts", f"{count} samples in {len(alike)}", wanted, cure)
+        dwell = float(np.median(self.heads["sample_time_us"][alike]))
+        return covariance, NoiseSamples(samples=count, dwells=(dwell, 0.0), bandwidth=self.header.noise_bandwidth)
+
+    def require(
+        self, places: Places, good: NDArray[np.bool_], name: str, got: NDArray[Any] | str, wanted: str, cure: str = ""
+    ) -> None:
+        """Refuse the first acquisition at some places that is not ``good``, by a name of its header.
+
+        Raises
+        ------
+        InputError
+            With ``got``, one value for each acquisition or one text for all.
+        """
+        if not good.all():
+            first = int(np.argmin(good))
+            had = got if isinstance(got, str) else str(got[first])
+            raise InputError(f"{self.field}[{places[first]}]: {name}", had, wanted, cure)
+
+    def _checked(self, at: int, name: str, floats: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.float32]:
+        field = f"{self.field}[{at}]: {name}"
+        if floats.size != math.prod(shape):
+            raise InputError(field, f"{floats.size} numbers", f"{' x '.join(map(str, shape))}, by its header")
+        require_finite(field, floats)
+        return np.ascontiguousarray(floats, np.float32).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Purposes:
+    """The acquisitions of one series by purpose; navigation, phase correction and the like belong to none.
+
+    Parameters
+    ----------
+    imaging, calibration, noise : int array, shape (acquisition,)
+        Positions in the file's list. Calibration that also serves the image counts as imaging.
+    encoding : MrdEncoding
+        Of the image.
+    left_out : mapping of str to tuple
+        Readouts that belong to none, see `Provenance`.
+    taken : mapping of str to (int, tuple of int)
+        The value that is read of each counter, and all values in the file.
+    """
+
+    imaging: Places
+    calibration: Places
+    noise: Places
+    encoding: MrdEncoding
+    left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    taken: Mapping[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+
+    @property
+    def series(self) -> dict[str, tuple[int, ...]]:
+        """All values of each counter."""
+        return {name: numbers for name, (_, numbers) in self.taken.items()}
+
+
+def sort_by_purpose(raw: Acquisitions, counters: Mapping[str, int] | None = None) -> Purposes:
+    """The acquisitions of one series of images, with the noise and calibration that belong to it.
+
+    Parameters
+    ----------
+    raw : Acquisitions
+        Of the file.
+    counters : mapping of str to int, optional
+        Which contrast, phase, repetition, set and encoding to read; by default the first of each.
 
     Raises
     ------
     InputError
-        Naming the first acquisition that differs from the first in its channels, or in its samples both stored and
-        kept, that has none, or a second phase encode where the header declares none; and for too many channels or
+        If there is no imaging readout, none with a requested number, or no such encoding.
+    """
+    # First, the purpose of each readout.
+    heads, wanted, taken = raw.heads, dict(counters or {}), dict[str, tuple[int, tuple[int, ...]]]()
+    noise, calibration, imaging = by_flags(heads)
+    skipped = int((~(noise | calibration | imaging)).sum())
+    left_out: dict[str, tuple[Any, ...]] = {"readouts_skipped": (skipped, len(heads))} if skipped else {}
+    if not imaging.any():
+        raise InputError(raw.field, f"no imaging readout among {len(heads)}", "at least one")
+    # Second, the series. Calibration may be a scan with counters of its own, so a number that it lacks is no error.
+    there = {name: number for name, number in wanted.items() if (numbers_of(heads, name)[calibration] == number).any()}
+    calibration, _ = _of_one_series(heads, calibration, there, COUNTERS)
+    imaging, present = _of_one_series(heads, imaging, wanted, (ENCODING, *COUNTERS))
+    for name, numbers in present.items():
+        number = wanted.get(name, int(numbers[0]))
+        if number not in numbers:
+            some = ", ".join(map(str, numbers[:_MOST_NAMED])) + (", ..." if numbers.size > _MOST_NAMED else "")
+            cure = f"Change {counter_option(name)}; without it the first is read."
+            got, behind = f"no image with number {number}", ("encoding_space",) * (name == ENCODING)
+            raise InputError(f"{raw.field}: {name}", got, f"one of {some}", cure, behind)
+        taken[name] = number, tuple(map(int, numbers))
+    # Third, leave out readouts with fewer channels than most have, as of a body coil; more channels are refused later.
+    channels, counts = np.unique(heads["active_channels"][imaging], return_counts=True)
+    usual = int(channels[counts == counts.max()].max())
+    fewer = imaging & (heads["active_channels"] < usual)
+    if fewer.any():
+        dropped = int(fewer.sum()), int(imaging.sum()), tuple(channels[channels < usual].tolist())
+        left_out["readouts_of_fewer_channels"] = (*dropped, usual)
+        imaging &= ~fewer
+    first = int(np.argmax(imaging))
+    encoding = raw.header.encoding(f"{raw.field}[{first}]", int(heads["encoding_space_ref"][first]))
+    image, maps, alone = map(np.flatnonzero, (imaging, calibration, noise))
+    return Purposes(image, maps, alone, encoding, left_out, taken)
+
+
+def _of_one_series(
+    heads: NDArray[Any], keep: NDArray[np.bool_], wanted: Mapping[str, int], names: Sequence[str]
+) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
+    """Those of ``keep`` with the wanted counters and the first remaining value of the others.
+
+    The second result has all values of each counter, up to one of which no readout is left.
+    """
+    present = dict[str, NDArray[Any]]()
+    for name in (*wanted, *(name for name in names if name not in wanted)):
+        if not keep.any():
+            break
+        counter = numbers_of(heads, name)
+        present[name] = np.unique(counter[keep])
+        keep = keep & (counter == wanted.get(name, present[name][0]))
+    return keep, present
+
+
+def channels_and_slices(
+    raw: Acquisitions, chosen: Places, encoding: MrdEncoding, limits: ReadLimits
+) -> tuple[int, NDArray[Any], NDArray[np.intp]]:
+    """Number of channels of the readouts at some places, the slices that occur, and the slice of each readout.
+
+    Raises
+    ------
+    InputError
+        Naming the first acquisition whose channels or number of samples, both stored and kept, differ from those of the
+        first, that has none, or that has a second phase encode without one in the header; and for too many channels or
         slices.
     """
     stored, before, after, channels = (
-        heads[name][chosen].astype(np.int64)
+        raw.heads[name][chosen].astype(np.int64)
         for name in ("number_of_samples", "discard_pre", "discard_post", "active_channels")
     )
-    kept, partition = stored - before - after, heads["idx"]["kspace_encode_step_2"][chosen]
-    same = np.ones(len(chosen), dtype=bool)
-    for name, values, unlike in (("number_of_samples", stored, kept != kept[0]), ("active_channels", channels, same)):
-        require(field, chosen[:1], values[:1] >= 1, name, values, "at least 1")
-        alike = (values == values[0]) | ~unlike
-        require(field, chosen, alike, name, values, f"{values[0]}, as acquisition {chosen[0]}")
+    kept, partition = stored - before - after, raw.heads["idx"]["kspace_encode_step_2"][chosen]
+    for name, values, alike in (
+        ("number_of_samples", stored, (stored == stored[0]) | (kept == kept[0])),
+        ("active_channels", channels, channels == channels[0]),
+    ):
+        raw.require(chosen[:1], values[:1] >= 1, name, values, "at least 1")
+        raw.require(chosen, alike, name, values, f"{values[0]}, as acquisition {chosen[0]}")
     few, most = channels[:1] <= limits.max_coils, f"at most {limits.max_coils}"
-    require(field, chosen[:1], few, "active_channels", channels, most)
+    raw.require(chosen[:1], few, "active_channels", channels, most)
     one = (partition == partition[0]) | encoding.volume
-    require(field, chosen, one, "kspace_encode_step_2", "a second partition", "2-D encoding")
-    slices, ranks = np.unique(heads["idx"]["slice"][chosen], return_inverse=True)
+    raw.require(chosen, one, "kspace_encode_step_2", "a second partition", "2-D encoding")
+    slices, ranks = np.unique(raw.heads["idx"]["slice"][chosen], return_inverse=True)
     if slices.size > limits.max_slices:
-        raise InputError(f"{field}: slices", str(slices.size), f"at most {limits.max_slices}")
+        raise InputError(f"{raw.field}: slices", str(slices.size), f"at most {limits.max_slices}")
     return int(channels[0]), slices, ranks
 
 
-def require(
-    field: str, places: Places, good: NDArray[np.bool_], name: str, got: NDArray[Any] | str, wanted: str, cure: str = ""
-) -> None:
-    """Refuse the first of the acquisitions at some places that is not good, by a name of its header.
+@dataclass(frozen=True)
+class RawSource(Source):
+    """One series of the raw data in an open file.
 
-    Raises
-    ------
-    InputError
-        With what it has, of all of them or the same for each.
+    Parameters
+    ----------
+    raw : Acquisitions
+        Of the open file.
+    purposes : Purposes
+        Which acquisitions are read, and as what.
+    options : ReadOptions
+        Bounds on the grid, and the policy for lines or shots that come again.
     """
-    if not good.all():
-        first = int(np.argmin(good))
-        had = got if isinstance(got, str) else str(got[first])
-        raise InputError(f"{field}[{places[first]}]: {name}", had, wanted, cure)
 
+    raw: Acquisitions
+    purposes: Purposes
+    options: ReadOptions
 
-_MOST_NAMED = 12
-SAMPLES_PER_COIL = 4
-"""Fewer noise samples than this many times the channels leave a covariance that nothing should be whitened with."""
+    def noise(
+        self, data: Places, coils: NDArray[np.intp], repeats: int, read_as: Facts, left_out: Facts
+    ) -> tuple[NDArray[np.complex128] | None, Provenance]:
+        """Noise covariance of the data from the noise readouts, if any, and the provenance of the data.
 
-
-def listed(numbers: NDArray[Any]) -> str:
-    """Numbers, one after the other, of many the first twelve."""
-    return ", ".join(map(str, numbers[:_MOST_NAMED].tolist())) + (", ..." if numbers.size > _MOST_NAMED else "")
+        Parameters
+        ----------
+        data : int array
+            Positions of the readouts of the image.
+        coils : int array, shape (coil,)
+            Channels that are read.
+        repeats : int
+            Number of readouts that the data average, at least.
+        read_as, left_out : mapping of str to tuple
+            What else is known about the reading, see `Provenance`.
+        """
+        header, heads, noise = self.raw.header, self.raw.heads, self.purposes.noise
+        dwell = heads["sample_time_us"]
+        of_data = float(np.median(dwell[data])) if dwell[data[0]] > 0 else 0.0
+        left_out = {**self.purposes.left_out, **header.left_out, **left_out}
+        several = {name: taken for name, taken in self.purposes.taken.items() if len(taken[1]) > 1}
+        known = Provenance(series=several, dwell=of_data, averages=repeats, read_as=read_as, left_out=left_out)
+        if not len(noise):
+            return None, known
+        channels, wanted = heads["active_channels"][noise], int(heads["active_channels"][data[0]])
+        alike = noise[channels == wanted]
+        kept = (samples[coils] for samples in self.raw.kept(alike))
+        dwells, bandwidth = (dwell[alike], dwell[data]), header.noise_bandwidth
+        found, origin = covariance_of_data(kept, channels, dwells, wanted=wanted, bandwidth=bandwidth, repeats=repeats)
+        return found, replace(known, noise=origin)
 
 
 def noise_covariance(readouts: Iterable[NDArray[np.complex64]]) -> tuple[NDArray[np.complex128] | None, int]:
-    """Covariance E[n n^H] / 2 over channels, and how many samples of each channel it is from.
+    """Covariance E[n n^H] / 2 over channels, and the number of samples of each channel that it is from.
 
     Parameters
     ----------
@@ -313,8 +343,8 @@ def noise_covariance(readouts: Iterable[NDArray[np.complex64]]) -> tuple[NDArray
     Returns
     -------
     complex128 array, shape (channel, channel), or None
-        Per real component, in the units of the samples squared; None where the samples are too few, or some
-        combination of channels holds no noise.
+        Per real component, in the units of the samples squared; None if the samples are too few, or some combination of
+        channels holds no noise.
     """
     total, samples = None, 0
     for readout in readouts:
@@ -329,22 +359,22 @@ def noise_covariance(readouts: Iterable[NDArray[np.complex64]]) -> tuple[NDArray
 
 
 def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> Noise:
-    """The noise of an array of samples without excitation.
+    """Noise covariance from an array of samples that were measured without an excitation.
 
     Parameters
     ----------
     field : str
         The file or argument, for messages.
     samples : complex array
-        The coils along the first axis, or along the last where only that has their number.
+        The coils along the first axis, or along the last if only that has their number.
     channels : int
         Coils of the scan.
 
     Raises
     ------
     InputError
-        For other arrays, samples that are not finite, too few of them, coils without noise of their own, and samples
-        whose mean is most of them, as no noise has one.
+        For other arrays, samples that are not finite, too few samples, coils without noise of their own, and samples
+        whose mean is most of them, as noise has no mean.
     """
     shape = samples.shape
     if samples.ndim > 1 and shape[0] != channels and shape[-1] == channels:
@@ -353,7 +383,7 @@ def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> Noise:
     if not samples.size or len(by_coil) != channels or by_coil.ndim < 2 or samples.dtype.kind != "c":
         coils = "1 coil" if channels == 1 else f"{channels} coils"
         real = samples.dtype.kind != "c"
-        cure = "Pairs of real numbers are joined by numpy: samples[..., 0] + 1j * samples[..., 1]." if real else ""
+        cure = "Join pairs of real numbers with numpy: samples[..., 0] + 1j * samples[..., 1]." if real else ""
         raise InputError(field, f"{samples.dtype} {shape}", f"complex samples ({coils}, sample)", cure)
     require_finite(field, samples)
     by_coil = by_coil.reshape(channels, -1)
@@ -362,34 +392,34 @@ def noise_of_samples(field: str, samples: NDArray[Any], channels: int) -> Noise:
     covariance, count = noise_covariance([by_coil])
     if covariance is None:
         wanted = f"at least {SAMPLES_PER_COIL * channels}, and no coil that is silent or the copy of another"
-        cure = "Measure for longer, or leave the noise samples out: noise is estimated from the scan itself then."
+        cure = "Measure for longer, or leave the noise samples out: noise is then estimated from the scan itself."
         raise InputError(field, f"{count} samples a coil", wanted, cure)
     return covariance, NoiseSamples(samples=count)
 
 
 def noise_of_data(noise: Noise, dwell: float, averages: int) -> Noise:
-    """Noise of data that are averages of so many readouts, from noise that was measured with a dwell time of its own.
+    """Noise of data that average ``averages`` readouts, from noise that was measured with another dwell time.
 
-    White noise has a variance in proportion to the bandwidth, the inverse of the dwell time. The receiver's filter
-    takes away some of it where the noise readouts were sampled; ``bandwidth`` is the share that it leaves.
+    The variance of white noise is proportional to the bandwidth, the inverse of the dwell time. The receiver's filter
+    removes some of it from the noise readouts; ``bandwidth`` is the share that it leaves.
 
     Parameters
     ----------
     noise : Noise
         As measured.
     dwell : float
-        Dwell time of the data in the same unit; 0 where the file does not say.
+        Dwell time of the data in the same unit; 0 if the file does not say.
     averages : int
-        How many readouts the data are an average of, at least.
+        Number of readouts that the data average, at least.
 
     Notes
     -----
     Kellman and McVeigh, Magn. Reson. Med. 54 (2005) 1439-1447.
     """
-    covariance, told = noise
-    scale = told.dwells[0] / dwell if told.dwells[0] > 0 and dwell > 0 else 1.0
-    scale = (scale if told.bandwidth is None else scale / told.bandwidth) / averages
-    return covariance * scale, replace(told, dwells=(told.dwells[0], dwell), averages=averages)
+    covariance, measured = noise
+    scale = measured.dwells[0] / dwell if measured.dwells[0] > 0 and dwell > 0 else 1.0
+    scale = (scale if measured.bandwidth is None else scale / measured.bandwidth) / averages
+    return covariance * scale, replace(measured, dwells=(measured.dwells[0], dwell), averages=averages)
 
 
 def covariance_of_data(
@@ -401,12 +431,12 @@ def covariance_of_data(
     bandwidth: float | None,
     repeats: int = 1,
 ) -> tuple[NDArray[np.complex128] | None, NoiseOrigin]:
-    """Noise covariance of the data from noise readouts, of a file or a stream, and what it is from.
+    """Noise covariance of the data from the noise readouts of a file or a stream, and its origin.
 
     Parameters
     ----------
     kept : iterable of complex arrays, shape (coil, sample)
-        Those readouts that have the channels of the data.
+        The noise readouts that have the channels of the data.
     channels : int array, shape (readout,)
         Channels of all noise readouts.
     dwells : tuple of float arrays
@@ -416,7 +446,7 @@ def covariance_of_data(
     bandwidth : float, optional
         Relative noise bandwidth of the receiver, see `noise_of_data`.
     repeats : int
-        How many readouts the data are an average of, at least.
+        Number of readouts that the data average, at least.
     """
     covariance, samples = noise_covariance(kept)
     if covariance is None:
@@ -424,64 +454,11 @@ def covariance_of_data(
             return None, NoiseOrigin(measured=NoiseSamples(readouts=len(channels), unused="few samples"))
         numbers = (*map(int, np.unique(channels)), wanted)
         return None, NoiseOrigin(measured=NoiseSamples(readouts=len(channels), unused="channels", channels=numbers))
-    told = NoiseSamples(
+    measured = NoiseSamples(
         readouts=int(np.count_nonzero(channels == wanted)),
         samples=samples,
         dwells=(float(np.median(dwells[0])), 0.0),
         bandwidth=bandwidth,
     )
-    found, told = noise_of_data((covariance, told), float(np.median(dwells[1])), repeats)
-    return found, NoiseOrigin(source="readouts", measured=told)
-
-
-@dataclass(frozen=True)
-class MrdSource(Source):
-    """One series of the raw data in an open file.
-
-    Parameters
-    ----------
-    acquisitions : Acquisitions
-        Of the open file.
-    header : MrdHeader
-        The file's header.
-    purposes : Purposes
-        Which acquisitions are read, and as what.
-    options : ReadOptions
-        Bounds on the grid, and what to do with a line or shot that comes again.
-    """
-
-    acquisitions: Acquisitions
-    header: MrdHeader
-    purposes: Purposes
-    options: ReadOptions
-
-    def noise(
-        self, data: Places, coils: NDArray[np.intp], repeats: int, read_as: Facts, left_out: Facts
-    ) -> tuple[NDArray[np.complex128] | None, Provenance]:
-        """Noise covariance of the data from the noise readouts, where there are any, and where the data are from.
-
-        Parameters
-        ----------
-        data : int array
-            Positions of the readouts of the image.
-        coils : int array, shape (coil,)
-            Channels that are read.
-        repeats : int
-            How many readouts the data are an average of, at least.
-        read_as, left_out : mapping of str to tuple
-            What is known beside of how they were read, see `Provenance`.
-        """
-        heads, noise, bandwidth = self.acquisitions.heads, self.purposes.noise, self.header.noise_bandwidth
-        dwell = heads["sample_time_us"]
-        of_data = float(np.median(dwell[data])) if dwell[data[0]] > 0 else 0.0
-        left_out = {**self.purposes.left_out, **self.header.left_out, **left_out}
-        several = {name: taken for name, taken in self.purposes.taken.items() if len(taken[1]) > 1}
-        known = Provenance(series=several, dwell=of_data, averages=repeats, read_as=read_as, left_out=left_out)
-        if not len(noise):
-            return None, known
-        channels, wanted = heads["active_channels"][noise], int(heads["active_channels"][data[0]])
-        alike = noise[channels == wanted]
-        kept = (samples[coils] for samples in self.acquisitions.kept(alike))
-        dwells = dwell[alike], dwell[data]
-        found, origin = covariance_of_data(kept, channels, dwells, wanted=wanted, bandwidth=bandwidth, repeats=repeats)
-        return found, replace(known, noise=origin)
+    found, measured = noise_of_data((covariance, measured), float(np.median(dwells[1])), repeats)
+    return found, NoiseOrigin(source="readouts", measured=measured)

@@ -33,7 +33,7 @@ from mri_design.scan.sampling import to_complex64, to_float32
 from mri_design.scan.trajectories import maps_from_bart, planes_from_bart
 
 ISOLATED = Shipped("scan.io.isolated", "IsolatedSource")
-"""Source of a file in a container whose library damaged files can crash."""
+"""Source of a file that a child process reads, because damaged files may crash or stall the library that parses it."""
 
 
 def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any) -> sources.Content:
@@ -45,8 +45,8 @@ def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any)
         The file. Its first bytes tell the container, and what an HDF5 file holds tells the format; either file of a
         BART pair.
     isolated : bool
-        Read HDF5 in a process of its own (half a second more), because damaged files can crash or stall its
-        library. Only files that are trusted should be read without.
+        Read HDF5, twix, DICOM and NIfTI in a child process (half a second more), because damaged files can crash or
+        stall the libraries that parse them. Turn it off for trusted files only.
     **options
         As of `ReadOptions`: ``limits``; ``duplicates`` ("refuse", "average", "first" or "last") and ``counters``, by
         name, of raw data; ``matrix``, the pixels (ky, kx) of samples along a trajectory; ``dims``, the names of the
@@ -139,10 +139,10 @@ def opened(
     require_instance((str, os.PathLike), wanted="the path of a file", path=path)
     path = Path(path)
     reader = _reader_of(path, isolated)
-    if options.matrix is not None and (reader is None or not reader.matrix):
+    if options.matrix is not None and not reader.matrix:
         raise sources.of_no_trajectory(options.matrix)
-    if reader is None:
-        yield ISOLATED(path, options)
+    if isolated and reader.library:
+        yield ISOLATED(path, options, reader.library)
         return
     if options.dims is not None and not reader.arrays:
         got, cure = f"{','.join(options.dims)} for {path.name}", f"Leave out {option('dims')}, also in the recipe."
@@ -156,8 +156,8 @@ def opened(
         yield sources.CentredSource(source, centre=centre, matrix=options.matrix)
 
 
-def _reader_of(path: Path, isolated: bool) -> Reader | None:
-    """The reader of a file, by its first bytes or its name; None for one that another process has to look at."""
+def _reader_of(path: Path, isolated: bool) -> Reader:
+    """The reader of a file, by its first bytes or its name; of HDF5 in a child process any of its readers."""
     if not path.name:  # the current folder, or the root
         check_file(path)
     if _is_pair_of_nifti(path):
@@ -175,9 +175,8 @@ def _reader_of(path: Path, isolated: bool) -> Reader | None:
     known = tomllib.loads(others.read_text("utf-8"))["file"]
     other = next((one for one in known if re.match(one["begins"], text, re.ASCII | re.DOTALL)), None)
     for reader in READERS if other is None else ():
-        if isolated and reader.container is not None and reader.container(path):
-            return None
-        if reader.recognises(path):
+        in_hdf5 = isolated and reader.library == "h5py" and is_hdf5(path)  # the child finds out which of its formats
+        if in_hdf5 or reader.recognises(path):
             return reader
     got, cure = f"a file starting with {head[:8]!r}", ""
     if other is not None:

@@ -16,46 +16,46 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.operators.trajectory import look_of_trajectory
 from mri_design.scan.data import TrajectoryData
-from mri_design.scan.io.acquisitions import Acquisitions, MrdSource, channels_and_slices, require, sort_by_purpose
+from mri_design.scan.io.acquisitions import Acquisitions, RawSource, channels_and_slices, sort_by_purpose
 from mri_design.scan.io.hdf5 import arrays_in, names_in, open_read_only, read_text, require_dataset
 from mri_design.scan.io.mrd_cartesian import CartesianSource
-from mri_design.scan.io.mrd_header import MrdEncoding, parse_mrd_header
+from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, is_hdf5
 from mri_design.scan.io.source import CORRECT_ECHOES, Loaded, ReadOptions, Source, duplicates_cure
 from mri_design.scan.sampling import only_coils, working_coils
 
 _WITH_COORDINATES = ("radial", "goldenangle", "spiral", "other")
 _SAME = 1e-4
-"""Relative to the largest coordinate: what slices may differ by, and what a third coordinate may be away from 0."""
+"""Relative to the largest coordinate: largest difference between slices, and largest kz that counts as 0."""
 _SAME_PIXEL = 0.01
 
 
 @dataclass(frozen=True)
-class ShotSource(MrdSource):
+class ShotSource(RawSource):
     """One series of samples along a trajectory, which are read together.
 
-    Shots are in the order of their counter, ``kspace_encode_step_1``, and those of equal counters in the file's order.
-    The image has the header's reconstructed matrix. Coordinates are (kx, ky) or (kx, ky, 0), in cycles per field of
-    view of the image or in cycles per pixel, which their range tells apart.
+    Shots are ordered by their counter, ``kspace_encode_step_1``, and those with equal counters as in the file. The
+    image has the header's reconstructed matrix. Coordinates are (kx, ky) or (kx, ky, 0), in cycles per field of view of
+    the image or in cycles per pixel; their range shows which.
 
     Raises
     ------
     InputError
-        When it is read, naming the acquisition where there are no coordinates, they are of another dimension or unit,
-        shots differ in their length or between slices, or a shot comes again.
+        When it is read, naming the acquisition: without coordinates, or with others than these, if shots differ in
+        length or between slices, and if a shot comes again.
     """
 
     def load(self) -> TrajectoryData:
         """All shots of all slices."""
-        acquisitions, purposes, duplicates = self.acquisitions, self.purposes, self.options.duplicates
-        field = acquisitions.field
-        # First, which readouts: by slice, by counter, as in the file; and which of their samples.
+        raw, purposes, duplicates = self.raw, self.purposes, self.options.duplicates
+        field = raw.field
+        # First, the readouts by slice and counter, and which of their samples are kept.
         places, ranks, channels, kept = self._ordered()
         length = kept.stop - kept.start
         for declared in ((len(places), channels, length), (len(places), length, 3)):
             check_declared_shape("number_of_samples", declared, 8, self.options.limits)
-        # Second, which of them are the same shot of their slice, by their coordinates (readout, sample, dimension).
-        by_place = {at: coordinates[kept] for at, coordinates in acquisitions.coordinates(places.tolist())}
+        # Second, readouts of the same shot of a slice, which have the same coordinates (readout, sample, dimension).
+        by_place = {at: coordinates[kept] for at, coordinates in raw.coordinates(places.tolist())}
         stored, shot, slices = np.stack([by_place[at] for at in places.tolist()]), np.empty_like(places), []
         for rank in range(int(ranks[-1]) + 1):
             (here,) = np.nonzero(ranks == rank)
@@ -71,11 +71,11 @@ class ShotSource(MrdSource):
                 got, cure = f"another one in slice {rank}", "Export slices of one trajectory to a file of their own."
                 raise InputError(f"{field}[{places[here[0]]}]: traj", got, "the same trajectory in every slice", cure)
         trajectory, unit = _in_cycles(field, slices[0], purposes.encoding)
-        # Third, the samples (slice, coil, shot, sample), and how many readouts each shot (slice, shot) is from.
+        # Third, the samples (slice, coil, shot, sample), and the number of readouts of each shot.
         kspace = np.zeros((len(slices), channels, len(trajectory), length), np.complex64)
         times = np.zeros((len(slices), len(trajectory)), dtype=np.intp)
         where = dict(zip(places.tolist(), zip(ranks.tolist(), shot.tolist(), strict=True), strict=True))
-        for at, samples in acquisitions.samples(places.tolist()):
+        for at, samples in raw.samples(places.tolist()):
             rank, number = where[at]
             if duplicates == "average":
                 kspace[rank, :, number] += samples[:, kept]
@@ -98,9 +98,9 @@ class ShotSource(MrdSource):
             trajectory.reshape(-1, 2),
             (height, width),
             n_readouts=kspace.shape[2],
-            name=acquisitions.path.stem,
+            name=raw.path.stem,
             noise_covariance=covariance,
-            header={"file": acquisitions.path.name, "format": acquisitions.format},
+            header={"file": raw.path.name, "format": raw.format},
             provenance=provenance,
         )
 
@@ -110,41 +110,40 @@ class ShotSource(MrdSource):
         Raises
         ------
         InputError
-            For partitions, readouts without coordinates, and those that differ in their length.
+            For partitions, readouts without coordinates, and readouts of different lengths.
         """
-        acquisitions, chosen, limits = self.acquisitions, self.purposes.imaging, self.options.limits
-        field, heads, encoding = acquisitions.field, acquisitions.heads, self.purposes.encoding
-        channels, _, ranks = channels_and_slices(field, heads, chosen, encoding, limits)
+        raw, heads, chosen, encoding = self.raw, self.raw.heads, self.purposes.imaging, self.purposes.encoding
+        channels, _, ranks = channels_and_slices(raw, chosen, encoding, self.options.limits)
         if encoding.volume:
             got, cure = str(encoding.encoded.matrix[2]), "Transform along the partitions, and write each as a slice."
             raise InputError("encodedSpace.matrixSize.z", got, "1: trajectories are read in two dimensions", cure)
-        axes, cure = acquisitions.dimensions[chosen], "Write the samples' coordinates into the acquisitions (traj)."
+        axes, cure = raw.dimensions[chosen], "Write the samples' coordinates into the acquisitions (traj)."
         good, wanted = (axes == axes[0]) & (axes >= 2) & (axes <= 3), "2 or 3, the same in all: kx and ky, and kz = 0"
-        require(field, chosen, good, "trajectory_dimensions", axes, wanted, cure)
+        raw.require(chosen, good, "trajectory_dimensions", axes, wanted, cure)
         before, after = (heads[name][chosen].astype(np.intp) for name in ("discard_pre", "discard_post"))
         ends = heads["number_of_samples"][chosen].astype(np.intp) - after
         good = (ends > before) & (before == before[0]) & (ends == ends[0])
         wanted = "one or more samples that are kept, the same in every readout"
-        require(field, chosen, good, "number_of_samples", ends - before, wanted)
+        raw.require(chosen, good, "number_of_samples", ends - before, wanted)
         order = np.lexsort((chosen, heads["idx"]["kspace_encode_step_1"][chosen], ranks))
         return chosen[order], ranks[order], channels, slice(int(before[0]), int(ends[0]))
 
 
 def _same(stored: NDArray[np.float32]) -> float:
-    """By how much coordinates may differ that are the same."""
+    """Largest difference of coordinates that count as equal."""
     return _SAME * float(np.abs(stored).max())
 
 
 def _in_cycles(
     field: str, coordinates: NDArray[np.float32], encoding: MrdEncoding
 ) -> tuple[NDArray[np.float64], tuple[str, float, tuple[int, ...]]]:
-    """Columns (ky, kx) in cycles per field of view of the image, and the unit that was read, with its largest number.
+    """Columns (ky, kx) in cycles per field of view of the image, and the unit in the file with its largest number.
 
     Behind these is the matrix by which cycles per pixel were multiplied.
     """
     stored = coordinates.astype(np.float64)
     if stored.shape[-1] == 3 and np.abs(stored[..., 2]).max() > _same(coordinates):
-        cure = "Where the third coordinates are weights of the samples and not kz, write the first two alone."
+        cure = "If the third coordinates are weights of the samples and not kz, write the first two alone."
         raise InputError(f"{field}: traj", f"kz up to {np.abs(stored[..., 2]).max():.4g}", "kz = 0", cure)
     width, height, _ = encoding.reconstructed.matrix
     k = stored[..., 1::-1]
@@ -152,7 +151,7 @@ def _in_cycles(
     if convention == "cycles per field of view":
         return k, (convention, largest, ())
     if convention == "cycles per pixel":
-        for axis in range(2):  # the pixels of the encoded and the reconstructed space have to be the same
+        for axis in range(2):  # encoded and reconstructed space must have the same pixels
             spaces = encoding.encoded, encoding.reconstructed
             sides, lengths = [one.matrix[axis] for one in spaces], [one.field_of_view[axis] for one in spaces]
             known = np.isfinite(lengths).all()
@@ -175,7 +174,7 @@ _REALS = ("sample_time_us",)
 _AT_ONCE = 64
 
 
-def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> Acquisitions:
+def open_acquisitions(file: h5py.File, name: str, header: MrdHeader, limits: ReadLimits) -> Acquisitions:
     """The acquisitions of an open file; only their headers are loaded.
 
     Parameters
@@ -184,13 +183,15 @@ def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> Acquisi
         Open for reading.
     name : str
         Of the dataset.
+    header : MrdHeader
+        The file's header.
     limits : ReadLimits
         Bounds on the number of acquisitions and on memory.
 
     Raises
     ------
     InputError
-        For anything but a list of ISMRMRD acquisitions.
+        If it is no list of ISMRMRD acquisitions.
     """
     field = f"{file.filename}: {name}"
     dataset = require_dataset(file, name, limits)
@@ -206,7 +207,7 @@ def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> Acquisi
         if h5py.check_vlen_dtype(dtype[part]) != np.dtype("float32"):
             raise InputError(f"{field}: {part}", f"{dtype[part]}", "variable-length float32")
     size = max(file.id.get_filesize(), 1)
-    # How many are loaded at once: each may be as long as the file, whatever its header says.
+    # Few are loaded at once: each may be as long as the file, whatever its header says.
     batch = max(1, min(_AT_ONCE, limits.max_bytes // size))
     heads = np.empty(dataset.shape, head)
     if not _heads_alone(dataset, heads):
@@ -222,14 +223,14 @@ def open_acquisitions(file: h5py.File, name: str, limits: ReadLimits) -> Acquisi
 
     known = "trajectory_dimensions" in head.names and "traj" in dtype.names
     axes = heads["trajectory_dimensions"].astype(np.intp) if known else np.zeros(len(heads), np.intp)
-    return Acquisitions(Path(file.filename), field, heads, "ISMRMRD", numbers, axes)
+    return Acquisitions(Path(file.filename), field, header, heads, "ISMRMRD", numbers, axes)
 
 
 def _heads_alone(dataset: h5py.Dataset, heads: NDArray[Any]) -> bool:
-    """Fill in the headers from where the file has them; False where they do not lie there as they are.
+    """Fill in the headers from the chunks of the file; False if chunks hold them in another form.
 
-    A chunk of acquisitions that no filter has changed holds the headers themselves, and of the samples only where in
-    the file these are: h5py would load them beside the headers.
+    An unfiltered chunk of acquisitions holds the headers, and of the samples only their place in the file. h5py would
+    load the samples too.
     """
     element, count = dataset.id.get_type(), (dataset.chunks or (0,))[0]
     member = element.get_member_index(b"head")
@@ -246,10 +247,7 @@ def _heads_alone(dataset: h5py.Dataset, heads: NDArray[Any]) -> bool:
 
 
 def _rows(dataset: h5py.Dataset, start: int, stop: int) -> NDArray[Any]:
-    """Some acquisitions, with all their fields.
-
-    Asked for one field alone, h5py 3.16 loads those of varying length beside it all the same, and never frees them.
-    """
+    """Some acquisitions, with all their fields: for one field alone, h5py 3.16 loads samples and never frees them."""
     return np.asarray(dataset[start:stop])
 
 
@@ -262,7 +260,7 @@ _GROUP = "dataset"
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file is HDF5 with the group of raw data at its top, or with other groups that hold the like."""
+    """Whether a file is HDF5 with the usual group of raw data, or with other groups of raw data."""
     if not is_hdf5(path):
         return False
     with open_read_only(path) as file:
@@ -281,22 +279,22 @@ def _groups(file: h5py.File) -> list[str]:
 def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     """One image series of an open MRD file.
 
-    All slices of one contrast, repetition, set and phase are read. Lines are placed by their counter
-    relative to the centre of k-space, reversed readouts are turned, what a partial echo leaves out stays empty, and
-    readout oversampling is removed where the header's fields of view say so (an exact crop in the image
-    domain, which leaves the noise variance per sample as it was). A volume, with a second phase encode, becomes one
-    plane (ky, kz) for every readout position. Scans whose header names another trajectory bring the coordinates of
-    their samples along; they become a `TrajectoryData`.
+    All slices of one contrast, repetition, set and phase are read. Lines are placed by their counter relative to the
+    centre of k-space, reversed readouts are turned, samples that a partial echo leaves out stay empty, and readout
+    oversampling is removed if the header's fields of view say so (an exact crop in the image domain, which leaves the
+    noise variance per sample as it was). A volume, with a second phase encode, becomes one plane (ky, kz) for every
+    readout position. Scans with another trajectory bring the coordinates of their samples along and become a
+    `TrajectoryData`.
 
-    Calibration lines acquired within the scan are data; those of a calibration scan of their own go to ``calibration``.
-    Noise readouts give the noise covariance, scaled to the dwell time and the averages of the data. Coils that hold
-    only zeros, or the samples of another coil, are left out. Averaging lines that come twice makes their noise variance
-    smaller; the covariance given is that of the line with the fewest readouts.
+    Calibration lines acquired within the scan are data; those of a separate scan go to ``calibration``. Noise readouts
+    give the noise covariance, scaled to the dwell time and the averages of the data. Coils that hold only zeros, or the
+    samples of another coil, are left out. If lines are averaged, the covariance is that of the line with the fewest
+    readouts.
 
     Raises
     ------
     InputError
-        On anything that does not fit, with the index of the acquisition.
+        With the index of the acquisition that does not fit.
 
     Notes
     -----
@@ -313,16 +311,15 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
             raise InputError(str(path), got, f"one group of raw data, or one with the name {_GROUP!r}", cure)
         field = f"{path}: {group}/xml"
         header = parse_mrd_header(field, read_text(file, f"{group}/xml", limits), limits)
-        acquisitions = open_acquisitions(file, f"{group}/data", limits)
+        raw = open_acquisitions(file, f"{group}/data", header, limits)
         if options.only_noise:
-            yield Loaded(acquisitions.noise(header.noise_bandwidth))
+            yield Loaded(raw.noise())
             return
-        # Second, which readouts are the image's, and whether they lie on lines or have coordinates of their own.
-        purposes = sort_by_purpose(acquisitions.field, acquisitions.heads, header, options.counters)
+        # Second, the purpose of each readout, and whether the image's lie on lines or have coordinates.
+        purposes = sort_by_purpose(raw, options.counters)
         kind = purposes.encoding.trajectory
         if kind not in ("", "cartesian", *_WITH_COORDINATES):
             wanted = f"cartesian, or with the coordinates of every sample {', '.join(_WITH_COORDINATES)}"
             raise InputError(f"{field}: trajectory", kind[:40], wanted, CORRECT_ECHOES if kind == "epi" else "")
-        along = kind in _WITH_COORDINATES or (not kind and acquisitions.dimensions[purposes.imaging].any())
-        kind_of_source = ShotSource if along else CartesianSource
-        yield kind_of_source(acquisitions, header, purposes, options, series=purposes.series)
+        along = kind in _WITH_COORDINATES or (not kind and raw.dimensions[purposes.imaging].any())
+        yield (ShotSource if along else CartesianSource)(raw, purposes, options, series=purposes.series)

@@ -1,6 +1,6 @@
-"""A scan read in a process of its own, so that no defect of the HDF5 library can take this one down.
+"""Reading in a child process, which bounds memory and time and may crash: for every format that a library parses.
 
-How many damaged files do that, and where in the library, is in results/reliability/fuzz.md.
+h5py, twixtools, pydicom and nibabel run there. results/reliability/fuzz.md counts the damaged files that crash HDF5.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError
-from mri_design.scan.data import KSpaceData, ScanSummary, TrajectoryData
+from mri_design.errors import InputError, MissingPackageError
+from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import ReadOptions, SliceReader, Source
@@ -32,40 +34,43 @@ from mri_design.scan.provenance import Centre, MapsOrigin, NoiseOrigin, NoiseSam
 from mri_design.scan.sampling import Sampling
 
 _CHILD = "from mri_design.scan.io import formats, isolated; isolated.serve(formats.opened)"
-_SECONDS, _COMPUTING, _BYTES_PER_SECOND = 30, 4, 5_000_000
-"""For the smallest files the longest time, and of it the longest computing; and how many bytes add a second to both."""
+_SECONDS, _COMPUTING, _BYTES_PER_SECOND = 60, 4, 5_000_000
+"""Seconds that an answer about the smallest file may take, and may compute; and the bytes that add a second to both."""
 _PASSES = 4
-"""How often all slices may be read by one child."""
+"""How often one child may read all slices."""
 _KINDS = {
     kind.__name__: kind
     for kind in (
-        *(KSpaceData, TrajectoryData, ScanSummary, Sampling, SliceGeometry, SourceImage),
+        *(KSpaceData, TrajectoryData, ImageStack, ScanSummary, Sampling, SliceGeometry, SourceImage),
         *(Provenance, NoiseOrigin, NoiseSamples, MapsOrigin, Centre),
     )
 }
-"""What the child may send; each checks itself when it is made anew."""
-_ROOM = 2 * 2**30  # address space for the interpreter and its libraries
+"""Dataclasses that the child may send; each checks its fields again here."""
+_ROOM = 2 * 2**30  # address space of the interpreter and its libraries
 
 
 @dataclass(frozen=True)
 class IsolatedSource(Source):
-    """An HDF5 file that a child process opens anew for each question, with bounded memory and time.
+    """A file that a child process opens for each request, with bounded memory and time.
 
     Parameters
     ----------
     path : Path
-        The file; its format is recognised in the child.
+        The file; the child recognises its format.
     options : ReadOptions
-        As for reading here; the child's address space is four times ``max_bytes`` and 2 GiB.
+        As for reading in this process; the child's address space is four times ``max_bytes`` and 2 GiB.
+    library : str
+        Module that parses the file; the time that its import takes is not counted.
 
     Notes
     -----
-    An answer takes half a minute at most, of which four seconds of computing, and for both a second more for every 5 MB
-    of the file. Reading raises `InputError` as reading here would, and where the library crashes or does not end.
+    An answer takes at most a minute, four seconds of it computing; every 5 MB of the file add a second to both.
+    Reading raises the errors that reading in this process raises, and `InputError` if the library crashes or hangs.
     """
 
     path: Path
     options: ReadOptions
+    library: str = ""
 
     def load(self) -> Any:
         """All samples."""
@@ -81,24 +86,24 @@ class IsolatedSource(Source):
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
-        """The slices, which one child sends one by one; it has the time of `load` for each, to compute for all."""
+        """The slices, sent one by one by one child, which has the time of `load` for each."""
         with self._asked("slices") as answer:
             count, series = answer(), answer()
             yield SliceReader(count, answer, series={name: tuple(numbers) for name, numbers in series.items()})
 
     @contextmanager
     def _asked(self, question: str) -> Iterator[Callable[..., Any]]:
-        """What a child process answers to a question: load, summary, or slices, one for each number.
+        """The answers of a child process to "load", "summary", or "slices", of which each takes the slice's number.
 
         Raises
         ------
-        InputError
-            As reading here would, and where the child crashes or does not come to an end.
+        InputError, MissingPackageError
+            As reading in this process, and if the child crashes or runs out of time.
         """
         more = self.path.stat().st_size / _BYTES_PER_SECOND
         allowed = _SECONDS + more
         computing = math.ceil(min(allowed, _COMPUTING + more)) * (_PASSES if question == "slices" else 1)
-        request = {"path": str(self.path), "question": question, "computing": computing}
+        request = {"path": str(self.path), "question": question, "computing": computing, "library": self.library}
         folders = [str(Path(__file__).parents[3]), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         with tempfile.TemporaryFile() as complaints:
             process = subprocess.Popen(  # -P: nothing from the current folder
@@ -118,28 +123,27 @@ class IsolatedSource(Source):
 
             def answer(number: int | None = None) -> Any:
                 if number is not None:
-                    with suppress(BrokenPipeError):  # it has ended, of which the answer tells
+                    with suppress(BrokenPipeError):  # it has ended, which the answer reports
                         asks.write(b"%d\n" % number)
                         asks.flush()
                 timer = threading.Timer(allowed, stop)
                 timer.start()
                 try:
-                    told = _received(answers, self.options.limits)
-                    if told is not None:
-                        return told
+                    received = _received(answers, self.options.limits)
+                    if received is not None:
+                        return received
                     status = process.wait()  # or it is stopped
                 finally:
                     timer.cancel()
                 if status >= 0:
                     complaints.seek(0)
-                    said = complaints.read()[-2000:].decode(errors="replace")
-                    raise RuntimeError(f"the reading process failed:\n{said}")
+                    raise RuntimeError(f"reading failed:\n{complaints.read()[-2000:].decode(errors='replace')}")
                 got = f"a crash ({signal.Signals(-status).name})"
                 if stalled.is_set():
                     got = f"no end of reading within {allowed:.0f} s"
                 elif -status == signal.SIGXCPU:
                     got = f"no end of reading within {computing} s of computing"
-                raise InputError(str(self.path), got, "an undamaged HDF5 file", "Copy or download the file again.")
+                raise InputError(str(self.path), got, "an undamaged file", "Copy or download the file again.")
 
             try:
                 yield answer
@@ -154,17 +158,19 @@ class IsolatedSource(Source):
 
 
 def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
-    """The child's whole work: read what the command line asks for and write the scan to standard output.
+    """The child's work: read the file that the command line names and write the scan to standard output.
 
-    The system ends it (SIGXCPU) when its answers take more than ``computing`` seconds of the processor, whatever the
-    library does; how long an answer is waited for is bounded by who asks.
+    The system ends it (SIGXCPU) after ``computing`` seconds of processor time; the parent bounds the wall time.
     """
     request = json.loads(sys.argv[1])
     limits = ReadLimits(**request["options"].pop("limits"))
     _bound(resource.RLIMIT_AS, 4 * limits.max_bytes + _ROOM)
-    _bound(resource.RLIMIT_CPU, request["computing"])
+    if request["library"]:
+        with suppress(ImportError):  # which the reader reports
+            import_module(request["library"])
+    _bound(resource.RLIMIT_CPU, math.ceil(time.process_time()) + request["computing"])
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGXCPU})  # of what started this process
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGXCPU})  # it may have been blocked by the parent
     try:
         options = ReadOptions(limits=limits, **request["options"])
         with opened(request["path"], options, isolated=False) as source:
@@ -178,10 +184,12 @@ def serve(opened: Callable[..., AbstractContextManager[Source]]) -> None:
                 _send(source.load() if request["question"] == "load" else source.summary())
     except InputError as error:
         _put({"error": vars(error)})
+    except MissingPackageError as error:
+        _put({"missing": str(error)})
 
 
 def _bound(what: int, most: int) -> None:
-    """Bound what this process may use, where it is not bounded more already."""
+    """Bound a resource of this process, unless it has a tighter bound."""
     inherited = resource.getrlimit(what)[1]
     if most < sys.maxsize and (inherited == resource.RLIM_INFINITY or most < inherited):
         resource.setrlimit(what, (most, inherited))
@@ -189,8 +197,8 @@ def _bound(what: int, most: int) -> None:
 
 def _send(answer: object) -> None:
     arrays = list[NDArray[Any]]()
-    told = _packed(answer, arrays)
-    _put({"arrays": [(array.dtype.str, array.shape) for array in arrays], "told": told}, arrays)
+    content = _packed(answer, arrays)
+    _put({"arrays": [(array.dtype.str, array.shape) for array in arrays], "content": content}, arrays)
 
 
 def _put(reply: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
@@ -202,7 +210,7 @@ def _put(reply: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> None:
 
 
 def _packed(value: Any, arrays: list[NDArray[Any]]) -> Any:
-    """A value as JSON has it; its arrays go to a list of their own."""
+    """A value in the types of JSON; its arrays are appended to ``arrays``."""
     if isinstance(value, np.ndarray):
         arrays.append(np.ascontiguousarray(value))
         return {"array": len(arrays) - 1}
@@ -216,31 +224,33 @@ def _packed(value: Any, arrays: list[NDArray[Any]]) -> Any:
     return value
 
 
-def _unpacked(told: Any, arrays: Sequence[NDArray[Any]]) -> Any:
-    """The value that `_packed` was given."""
-    if isinstance(told, list):
-        return tuple(_unpacked(part, arrays) for part in told)
-    if not isinstance(told, dict):
-        return told
-    if "kind" in told:
-        return _KINDS[told["kind"]](**{name: _unpacked(part, arrays) for name, part in told["fields"].items()})
-    if "array" in told:
-        return arrays[told["array"]]
-    return {name: _unpacked(part, arrays) for name, part in told["entries"].items()}
+def _unpacked(content: Any, arrays: Sequence[NDArray[Any]]) -> Any:
+    """The value from which `_packed` made ``content``."""
+    if isinstance(content, list):
+        return tuple(_unpacked(part, arrays) for part in content)
+    if not isinstance(content, dict):
+        return content
+    if "kind" in content:
+        return _KINDS[content["kind"]](**{name: _unpacked(part, arrays) for name, part in content["fields"].items()})
+    if "array" in content:
+        return arrays[content["array"]]
+    return {name: _unpacked(part, arrays) for name, part in content["entries"].items()}
 
 
 def _received(stream: IO[bytes], limits: ReadLimits) -> Any:
-    """The scan or summary that the child sends; None where it ended before or sends something else."""
+    """The scan or summary that the child sends; None if it ended early or sent something else."""
     try:
         reply = json.loads(stream.readline(2 * limits.max_text_bytes))
     except ValueError:
         return None
     if "error" in reply:
         raise InputError(**reply["error"])
+    if "missing" in reply:
+        raise MissingPackageError(reply["missing"])
     arrays = list[NDArray[Any]]()
     for described, shape in reply["arrays"]:
         check_declared_shape("array", shape, (dtype := np.dtype(described)).itemsize, limits)
         arrays.append(array := np.empty(shape, dtype if dtype.kind in "biufc" else None))
         if stream.readinto(array.reshape(-1).view(np.uint8)) != array.nbytes:  # type: ignore[attr-defined]
             return None  # cut short: the child was killed
-    return _unpacked(reply["told"], arrays)
+    return _unpacked(reply["content"], arrays)

@@ -1,7 +1,7 @@
 """Cartesian acquisitions become k-space on a grid: slices, or a volume as one plane for every readout position.
 
-Headers alone show where every readout belongs (`plan_readouts`). Then samples fill the grid (slice, coil, kz, ky, kx),
-and readouts are cut to the field of view or, in a volume, transformed to one plane (ky, kz) for every position.
+First the headers alone place every readout (`plan_readouts`). Then the samples fill the grid (slice, coil, kz, ky, kx).
+Finally readouts are cut to the field of view or, in a volume, transformed to one plane (ky, kz) for every position.
 """
 
 from __future__ import annotations
@@ -20,48 +20,57 @@ from mri_design.errors import InputError
 from mri_design.scan import sampling
 from mri_design.scan.data import KSpaceData, ScanSummary, middle_slice
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io import acquisitions as raw
+from mri_design.scan.io.acquisitions import (
+    Acquisitions,
+    Places,
+    Purposes,
+    RawSource,
+    channels_and_slices,
+    has_flag,
+    numbers_of,
+    sort_by_purpose,
+)
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import COUNTERS, ENCODING, SlicedSource, duplicates_cure
 
 _REVERSED = 22  # number of the MRD acquisition flag
-# Calibration that was scanned on its own, perhaps with another contrast: for coil maps, never data.
 _OWN_SCAN = ("separate", "external")
+"""Values of ``calibrationMode`` of a separate scan, perhaps with another contrast: for coil maps, never data."""
 UNSAID = ("", "other")
-"""Values of ``calibrationMode`` that leave open if calibration is from a scan of its own."""
+"""Values of ``calibrationMode`` that leave open whether calibration is a separate scan."""
 _ALIKE = ("encoding_space_ref", "number_of_samples", "discard_pre", "discard_post")
 _SAME_FIELD_OF_VIEW = 0.01
 _MOST_TURNED, _MUCH_BETTER = 4, 1.3
-"""By how many samples reversed readouts are rotated otherwise than headers say, and how much better that has to fit."""
+"""Largest rotation of reversed readouts, in samples, that headers do not give, and how much better it has to fit."""
 _MANY = 4
-"""Counters from 1 to N count from 1 where more than one of so many occurs; of a few, one may be wrong."""
+"""Counters 1 to N count from 1 if more than one in four of them occurs."""
 _VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
 Place = TypeVar("Place")
 
 _PLACE = ["slice", "partition", "line"]
 _One = namedtuple("_One", ["at", "slice", "partition", "line", "first", "count", "start", "turn", "reversed"])
-"""One readout: its position in the file's list of acquisitions; its slice (counted over those that occur) and, on the
-grid, kz (0 in slices) and row ky; the ``first`` of its samples that is kept, and the ``count`` of these; column kx of
-the first of them; by how many samples a whole readout that is reversed has to be rotated after it was turned, so that
-its own centre comes to lie where the others have theirs; and whether it ran from high to low kx."""
+"""One readout: its position in the file's list of acquisitions; its slice (counted over those that occur), kz (0 in
+slices) and row ky on the grid; its ``first`` kept sample and the ``count`` of kept samples; the column kx where they
+start; the rotation in samples that brings the centre of a reversed whole readout to that of the others; and whether it
+ran from high to low kx."""
 _READOUT = np.dtype([(name, "?" if name == "reversed" else "p") for name in _One._fields])
 Readouts = np.recarray[Any, np.dtype[np.record]]
-"""Structured array, one element a readout; one by one they are tuples: a field of a record takes a microsecond."""
+"""Structured array, one element a readout; a loop takes tuples, because a field of a record takes a microsecond."""
 
 
 @dataclass(frozen=True)
 class ReadoutPlan:
-    """Everything needed to fill the grid.
+    """The place of every readout on the grid.
 
     Parameters
     ----------
     readouts : structured array, see `Readouts`
         Data, in the file's order.
     calibration : structured array
-        For coil maps only, in the file's order.
+        For coil maps alone, in the file's order.
     shape : tuple of int
-        Grid (slice, coil, kz, ky, kx) to be allocated; in slices there is one kz.
+        Grid (slice, coil, kz, ky, kx); slices have one kz.
     read_as, left_out : dict of str to tuple
         See `Provenance`.
     """
@@ -74,42 +83,30 @@ class ReadoutPlan:
 
     @property
     def times(self) -> NDArray[np.intp]:
-        """How many readouts of data each line is from, shape (slice, kz, ky)."""
+        """Number of data readouts of each line, shape (slice, kz, ky)."""
         times = np.zeros((self.shape[0], *self.shape[2:4]), dtype=np.intp)
         np.add.at(times, tuple(self.readouts[name] for name in _PLACE), 1)
         return times
 
     def of_slice(self, number: int) -> ReadoutPlan:
-        """The readouts of one slice, which becomes slice 0 of a grid of its own."""
+        """The plan of one slice alone, as slice 0 of its grid."""
         data, calibration = (part[part.slice == number] for part in (self.readouts, self.calibration))
         data["slice"] = calibration["slice"] = 0
         return replace(self, readouts=data, calibration=calibration, shape=(1, *self.shape[1:]))
 
 
-def plan_readouts(
-    field: str,
-    heads: NDArray[Any],
-    header: MrdHeader,
-    purposes: raw.Purposes,
-    limits: ReadLimits,
-    *,
-    repeats_allowed: bool,
-) -> ReadoutPlan:
+def plan_readouts(raw: Acquisitions, purposes: Purposes, limits: ReadLimits, *, repeats_allowed: bool) -> ReadoutPlan:
     """Place the readouts of slices, or of one volume.
 
-    A line is placed at ``counter - centre + N // 2``, and so is a partition of a volume; by the counter alone where the
-    header's centre leads out of the grid and the counter, from 0 or from 1, does not. Calibration lines that were
-    acquired within the scan are data too, where they fill a row of the grid that no other readout does; those of a scan
-    of their own, or that repeat a row, serve the coil maps alone.
+    A line is placed at ``counter - centre + N // 2``, and so is a partition of a volume; or at its counter, from 0 or
+    1, if that fits the grid and the header's centre does not. Calibration lines that were acquired within the scan are
+    data too, if they fill a row of the grid that no other readout fills; those of a separate scan, or that repeat a
+    row, serve the coil maps alone.
 
     Parameters
     ----------
-    field : str
-        File and dataset, for messages.
-    heads : structured array, shape (acquisition,)
-        Acquisition headers.
-    header : MrdHeader
-        The file's header.
+    raw : Acquisitions
+        Of the file or stream.
     purposes : Purposes
         Which of the acquisitions are the image's, and which calibration.
     limits : ReadLimits
@@ -120,33 +117,34 @@ def plan_readouts(
     Raises
     ------
     InputError
-        Naming the acquisition where headers disagree with each other or with the file's header, a counter leads out of
-        the grid, a line comes again, or a volume has several slabs.
+        Naming the acquisition if headers disagree with each other or with the file's header, a counter leads out of the
+        grid, a line comes again, or a volume has several slabs.
     """
-    # First, which channels and slices there are.
+    heads, header = raw.heads, raw.header
+    # First, the channels and slices.
     read_as, left_out = dict[str, tuple[Any, ...]](), dict[str, tuple[Any, ...]]()
     chosen, encoding = purposes.imaging, purposes.encoding
-    channels, slices, ranks = raw.channels_and_slices(field, heads, chosen, encoding, limits)
+    channels, slices, ranks = channels_and_slices(raw, chosen, encoding, limits)
     if encoding.volume:
         wanted, cure = f"one volume, slab {slices[ranks[0]]}, or matrixSize.z 1", "Export each to a file of its own."
-        raw.require(field, chosen, ranks == ranks[0], "slice", slices[ranks], wanted, cure)
+        raw.require(chosen, ranks == ranks[0], "slice", slices[ranks], wanted, cure)
     if int(slices[-1]) != slices.size - 1:
         read_as["slices_present"] = tuple(slices.tolist())
-    # Second, where the centre of k-space is, along all axes.
+    # Second, the centre of k-space along all axes.
     stored, echo = (heads[name][chosen] for name in ("number_of_samples", "center_sample"))
     if (echo >= stored).any():
         at = int(np.argmax(echo >= stored))
         read_as["centre_beyond_samples"] = int(echo[at]), int(chosen[at]), int(stored[at])
     possible = _with_possible_centres(encoding, heads["idx"][chosen], left_out)
     encodings = [possible if one is encoding else one for one in header.encodings]
-    # Third, the place of every readout of the image, and of those for calibration that fit its grid.
-    readouts = _placed(field, heads, chosen, encodings, possible, slices)
+    # Third, the place of every readout of the image, and of the calibration readouts that fit its grid.
+    readouts = _placed(raw, chosen, encodings, possible, slices)
     own, places = heads["encoding_space_ref"][purposes.calibration], purposes.calibration
     like = np.array([_same_grid(one, possible) for one in encodings])
     fit = like[np.minimum(own, len(like) - 1)] & (own < len(like)) & (heads["active_channels"][places] == channels)
     fit &= np.isin(heads["idx"]["slice"][places], slices)
-    calibration = _placed("", heads, places[fit], encodings, possible, slices)
-    # Fourth, which of those for calibration are data as well.
+    calibration = _placed(raw, places[fit], encodings, possible, slices, leave_out=True)
+    # Fourth, the calibration readouts that are data as well.
     kind = kind_of(heads, int(chosen[0]))
     alike = np.array([kind_of(heads, at) == kind for at in calibration.at.tolist()], dtype=bool)
     data = calibration_data(
@@ -158,14 +156,14 @@ def plan_readouts(
     if skipped := len(places) - len(within):
         left_out["calibration_skipped"] = skipped, False
     readouts = np.sort(np.concatenate([readouts, calibration[within]]), order="at").view(np.recarray)
-    # Finally, no line comes twice, unless that is allowed.
+    # Finally, refuse lines that come twice, unless that is allowed.
     _, first, inverse = np.unique(readouts[_PLACE], return_index=True, return_inverse=True)
     again = first[inverse] != np.arange(len(readouts))
     if again.any() and not repeats_allowed:
         one, before = readouts[again][0], readouts.at[first[inverse]][again][0]
         partition = f" and partition {one.partition}" if one.partition else ""
         got = f"row {one.line}{partition} of slice {one.slice}, as acquisition {before}"
-        raise InputError(f"{field}[{one.at}]: kspace_encode_step_1", got, "each line once", duplicates_cure())
+        raise InputError(f"{raw.field}[{one.at}]: kspace_encode_step_1", got, "each line once", duplicates_cure())
     nx, ny, nz = possible.encoded.matrix
     return ReadoutPlan(readouts, calibration[~within], (int(slices.size), channels, nz, ny, nx), read_as, left_out)
 
@@ -173,9 +171,9 @@ def plan_readouts(
 def _with_possible_centres(
     encoding: MrdEncoding, counters: NDArray[Any], left_out: dict[str, tuple[Any, ...]]
 ) -> MrdEncoding:
-    """The encoding with other centres instead of those that lead readouts out of a grid which their counters fit.
+    """The encoding with new centres instead of those that lead readouts out of a grid which their counters fit.
 
-    The samples show where the centre is; what the counters were taken for is added to what is ``left_out``.
+    The samples then show the centre (`find_centre`); the change is recorded in ``left_out``.
     """
     centres = list(encoding.centres)
     for step in (1, 2):
@@ -194,18 +192,19 @@ def _with_possible_centres(
 
 
 def _placed(
-    field: str,
-    heads: NDArray[Any],
-    at: raw.Places,
+    raw: Acquisitions,
+    at: Places,
     encodings: Sequence[MrdEncoding],
     image: MrdEncoding,
     slices: NDArray[Any],
+    *,
+    leave_out: bool = False,
 ) -> Readouts:
-    """The readouts at some places, each of an encoding of its own, on the image's grid.
+    """The readouts at some places, each with an encoding of its own, on the image's grid.
 
-    One that leads out of the grid, by its line, its partition, its number of samples or its centre, is refused, naming
-    ``field``; where that is empty it is left out.
+    A readout that leads out of the grid by its line, partition, number of samples or centre is refused or left out.
     """
+    heads = raw.heads
     nx = image.encoded.matrix[0]
     readouts, own = np.zeros(len(at), _READOUT).view(np.recarray), heads["encoding_space_ref"][at]
     readouts["at"], readouts["slice"] = at, np.searchsorted(slices, heads["idx"]["slice"][at])
@@ -225,29 +224,29 @@ def _placed(
     all_kept, all_echoes, all_reversed = (
         stored - before - after,
         echoes - before,
-        raw.has_flag(heads["flags"], _REVERSED),
+        has_flag(heads["flags"], _REVERSED),
     )
     kept, echo, backwards = all_kept[at], all_echoes[at], all_reversed[at]
     whole, from_start = kept == nx, np.where(backwards, kept - 1 - echo, echo)
-    # The sample at the centre of most whole readouts that run forwards; the middle where none of them has one.
+    # The usual centre of whole readouts that run forwards; the middle if none of them has one.
     said = all_echoes[~all_reversed & (all_kept == nx) & (all_echoes > 0) & (all_echoes < nx)]
     usual = int(np.bincount(said).argmax()) if len(said) else nx // 2
     readouts["turn"] = np.where(backwards & whole & (echo > 0) & (echo < kept), usual - from_start, 0)
     # A partial echo: the sample at the centre of k-space goes to the centre of the grid.
     start = np.where(whole, 0, nx // 2 - from_start)
     readouts["first"], readouts["count"], readouts["start"], readouts["reversed"] = before[at], kept, start, backwards
-    wanted = f"1 to {nx} samples, the encoded matrix, beside those that are discarded"
+    wanted = f"1 to {nx} samples, the encoded matrix, not counting those that are discarded"
     fits.append(("number_of_samples", (kept >= 1) & (kept <= nx), stored[at], wanted, ""))
     within, wanted = (start >= 0) & (start <= nx - kept), f"a centre that keeps all samples within {nx} columns"
     fits.append(("center_sample", within, echoes[at], wanted, ""))
-    for name, good, got, wanted, cure in fits if field else ():
-        raw.require(field, at, good, name, got, wanted, cure)
+    for name, good, got, wanted, cure in () if leave_out else fits:
+        raw.require(at, good, name, got, wanted, cure)
     keep = np.logical_and.reduce([good for _, good, _, _, _ in fits])
     return readouts[keep].view(np.recarray)
 
 
 def _same_grid(own: MrdEncoding, image: MrdEncoding) -> bool:
-    """Whether calibration of an encoding of its own lies on the image's grid."""
+    """Whether calibration with another encoding lies on the image's grid."""
     axes = 3 if image.volume else 2  # the thickness of slices may differ
     lengths = zip(own.encoded.field_of_view[:axes], image.encoded.field_of_view[:axes], strict=True)
     alike = own.volume == image.volume and all(abs(a - b) <= _SAME_FIELD_OF_VIEW * b for a, b in lengths)
@@ -255,34 +254,34 @@ def _same_grid(own: MrdEncoding, image: MrdEncoding) -> bool:
 
 
 def calibration_data(mode: str, imaging: Collection[Place], calibration: Collection[Place]) -> set[Place]:
-    """Places on the grid where calibration readouts are data of the image, of a file or of a stream.
+    """Places on the grid where calibration readouts are data of the image, in a file or a stream.
 
-    Calibration that was acquired within the scan is data where no readout of the image is. Where the header does not
-    say how it was acquired, calibration that repeats a place of the image is from a scan of its own, all of it.
+    Calibration that was acquired within the scan is data at places without a readout of the image. If the header does
+    not say how it was acquired, calibration that repeats a place of the image is taken for a separate scan.
 
     Parameters
     ----------
     mode : str
-        ``calibrationMode`` of the header; empty where there is none.
+        ``calibrationMode`` of the header; may be empty.
     imaging, calibration : collection
-        Places of the readouts of the image, and of those calibration readouts that are of their kind (`kind_of`).
+        Places of the readouts of the image, and of the calibration readouts of the same kind (`kind_of`).
     """
     others = set(calibration).difference(imaging)
     return set() if mode in _OWN_SCAN or (mode in UNSAID and len(others) < len(set(calibration))) else others
 
 
 def kind_of(heads: NDArray[Any], at: int) -> tuple[int, ...]:
-    """Traits that calibration shares with readouts of the image where it is data beside them.
+    """What calibration readouts have to share with those of the image to be data.
 
-    Encoding, samples, those to be discarded, contrast, phase, repetition and set.
+    Encoding, samples, discarded samples, contrast, phase, repetition and set.
     """
     counters = (int(heads["idx"][name][at]) for name in COUNTERS)
     return (*(int(heads[name][at]) for name in _ALIKE), *counters)
 
 
 @dataclass(frozen=True)
-class CartesianSource(raw.MrdSource, SlicedSource):
-    """One series of lines on a grid: of raw data, whose headers are read before any samples.
+class CartesianSource(RawSource, SlicedSource):
+    """One series of lines on a grid, whose headers are read before any samples.
 
     Raises
     ------
@@ -292,20 +291,19 @@ class CartesianSource(raw.MrdSource, SlicedSource):
 
     @property
     def encoding(self) -> MrdEncoding:
-        """Of the image."""
+        """The encoding of the image."""
         return self.purposes.encoding
 
     @cached_property
     def plan(self) -> ReadoutPlan:
-        """Where every readout belongs.
+        """The place of every readout.
 
-        Whole readouts that are reversed are rotated as the samples show: as their headers say; or not at all, because
-        many files give the middle as the centre of readouts that run backwards as well; or by a few other samples,
-        where the energies of the forward readouts beside them agree much better with that.
+        Reversed whole readouts are rotated as the samples show: as their headers say; or not at all, because many files
+        give the middle as the centre of readouts that run backwards too; or by a few samples, if the energies of the
+        nearest forward readouts then agree much better.
         """
-        once, limits = self.options.duplicates == "refuse", self.options.limits
-        field, heads = self.acquisitions.field, self.acquisitions.heads
-        plan = plan_readouts(field, heads, self.header, self.purposes, limits, repeats_allowed=not once)
+        limits = self.options.limits
+        plan = plan_readouts(self.raw, self.purposes, limits, repeats_allowed=self.options.duplicates != "refuse")
         check_declared_shape("encodedSpace.matrixSize", plan.shape, 8, limits)
         whole = plan.readouts[plan.readouts.count == plan.shape[-1]]
         turned = whole[whole.reversed]
@@ -315,8 +313,7 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         plane = turned[int(np.argmin(away))]
         here = whole[(whole.slice == plane.slice) & (whole["partition"] == plane.partition)]
         energies = [
-            (one, np.sum(np.abs(kept).astype(np.float64) ** 2, axis=0))
-            for one, kept in _with_samples(self.acquisitions, here)
+            (one, np.sum(np.abs(kept).astype(np.float64) ** 2, axis=0)) for one, kept in _with_samples(self.raw, here)
         ]
         forwards, lags = [pair for pair in energies if not pair[0].reversed], range(-_MOST_TURNED, _MOST_TURNED + 1)
         said, agreement = 0.0, np.zeros(len(lags))
@@ -335,19 +332,19 @@ class CartesianSource(raw.MrdSource, SlicedSource):
     @property
     def geometry(self) -> tuple[SliceGeometry, ...] | None:
         """Size and place of every slice, or of every plane of a volume."""
-        return geometry_of(self.encoding, self.acquisitions.heads, self.plan.readouts, self.header)
+        return geometry_of(self.encoding, self.raw.heads, self.plan.readouts, self.raw.header)
 
     @property
     def one_by_one(self) -> bool:
-        """Whether these are slices: every readout of a volume brings a sample to each plane."""
+        """Whether these are slices: a readout of a volume has a sample in every plane."""
         return not self.encoding.volume
 
     def load(self) -> KSpaceData:
         """All slices, or planes."""
         read = self._read(self.plan)
         if not read["kspace"].any():
-            cure = "Of labels without samples, as of a design that was exported, mri-design info lists the lines."
-            raise InputError(self.acquisitions.field, "zeros in all readouts", "measured samples", cure)
+            cure = "If it is an exported design, labels without samples, mri-design info lists its lines."
+            raise InputError(self.raw.field, "zeros in all readouts", "measured samples", cure)
         return KSpaceData(**read)
 
     def slice(self, index: int) -> KSpaceData:
@@ -364,7 +361,7 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         return (sampling.Sampling(plane),) * keep
 
     def summary(self) -> ScanSummary:
-        """The samples of one slice, or of a volume those of one plane, and the rest from headers."""
+        """The samples of one slice, or of one plane of a volume, and the rest from headers."""
         samplings, volume = self.samplings(), self.encoding.volume
         index = middle_slice(samplings)
         read = self._read(self.plan if volume else self.plan.of_slice(index))
@@ -384,10 +381,10 @@ class CartesianSource(raw.MrdSource, SlicedSource):
     def _looked_at(
         self, samplings: Sequence[sampling.Sampling], index: int, part: KSpaceData
     ) -> tuple[sampling.Sampling, ...]:
-        """Samplings of slices by the headers, less the readouts of zeros that the samples of one slice lead to.
+        """Samplings of slices by the headers, without readouts that hold zeros.
 
-        Lines that are empty in the slice that was read, although a readout is there, are looked at in the other slices
-        too: zeros fill the edges of k-space in all slices alike.
+        Zeros usually fill the edges of k-space in all slices alike: lines that are empty in the slice that was read,
+        although they have a readout, are read in the other slices too.
         """
         (held,) = part.samplings
         empty, readouts = samplings[index].lines & ~held.lines, self.plan.readouts
@@ -395,16 +392,16 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         lines = np.zeros((len(samplings), len(empty)), dtype=bool)
         lines[readouts.slice[~suspect], readouts.line[~suspect]] = True
         limit = ROUND_OFF * strongest_component(part.kspace)
-        for one, kept in _with_samples(self.acquisitions, readouts[suspect]):
+        for one, kept in _with_samples(self.raw, readouts[suspect]):
             lines[one.slice, one.line] |= strongest_component(kept) > limit
         looked = [sampling.Sampling(one.samples & there[:, None]) for one, there in zip(samplings, lines, strict=True)]
         return (*looked[:index], held, *looked[index + 1 :])
 
     def _read(self, plan: ReadoutPlan) -> dict[str, Any]:
         """Fields of a `KSpaceData` of all slices or planes, or of one slice."""
-        acquisitions, purposes, duplicates = self.acquisitions, self.purposes, self.options.duplicates
-        with sampling.within_single_precision(acquisitions.field) as sums:
-            stored = _filled(acquisitions, plan, plan.readouts, duplicates)
+        raw, purposes, duplicates = self.raw, self.purposes, self.options.duplicates
+        with sampling.within_single_precision(raw.field) as sums:
+            stored = _filled(raw, plan, plan.readouts, duplicates)
             coils, dropped = sampling.working_coils(stored)
             kspace = images_kspace(self.encoding, sampling.only_coils(stored, coils), plan.readouts)
             sums.append(kspace)
@@ -415,7 +412,7 @@ class CartesianSource(raw.MrdSource, SlicedSource):
             times = self.plan.times
             least, most = int(times[times > 0].min()), int(times.max())
             read_as, left_out = {**plan.read_as, **self._cuts(plan)}, {**plan.left_out, **dropped}
-            if acquisitions.dimensions[purposes.imaging].any():
+            if raw.dimensions[purposes.imaging].any():
                 left_out["coordinates_skipped"] = ()
             if most > 1:
                 read_as["duplicates"] = duplicates, most, "line", least
@@ -428,36 +425,36 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         return {
             "kspace": kspace,
             "measured": sampling.measured_lines("data", kspace),
-            "name": acquisitions.path.stem,
-            "header": {"file": acquisitions.path.name, "format": acquisitions.format, **self.header.notes},
+            "name": raw.path.stem,
+            "header": {"file": raw.path.name, "format": raw.format, **raw.header.notes},
             "provenance": provenance,
             "volume": self.encoding.volume,
             "noise_covariance": covariance,
             "calibration": calibration,
             "repeat": repeat,
-            "geometry": geometry_of(self.encoding, acquisitions.heads, plan.readouts, self.header),
-            "source": self.header.source_of(int(acquisitions.heads["idx"]["contrast"][purposes.imaging[0]])),
+            "geometry": geometry_of(self.encoding, raw.heads, plan.readouts, raw.header),
+            "source": raw.header.source_of(int(raw.heads["idx"]["contrast"][purposes.imaging[0]])),
         }
 
     def _repeat(
         self, plan: ReadoutPlan, kspace: NDArray[np.complex64], coils: NDArray[np.intp], least: int
     ) -> NDArray[np.complex64] | None:
-        """The same slices once more, whose difference from ``kspace`` shows their noise; None where nothing came twice.
+        """A second measurement of the same slices, whose difference from ``kspace`` shows the noise; None without one.
 
-        Of lines that came several times in this series: where the first or last one counts it is the one next to it;
-        of an average the difference of two halves of its readouts, scaled to what two such averages of ``least``
-        readouts would differ by. Else it is the next repetition of the series, where that has the same readouts.
+        For lines that came several times in this series it is the readout next to the first or last one that counts,
+        or of an average the difference of two halves of its readouts, scaled to that of two averages of ``least``
+        readouts. Otherwise it is the next repetition of the series, if that has the same readouts.
 
         Parameters
         ----------
         plan : ReadoutPlan
             Of the slices.
         kspace : complex64 array, shape (slice, coil, ky, kx)
-            Of the coils that are read.
+            The coils that are read.
         coils : int array, shape (coil,)
             Their channels.
         least : int
-            How many readouts a line is from, at least.
+            Number of readouts of a line, at least.
         """
         policy = self.options.duplicates
         _, place, counts = np.unique(plan.readouts[_PLACE], return_inverse=True, return_counts=True)
@@ -475,14 +472,14 @@ class CartesianSource(raw.MrdSource, SlicedSource):
         numbers = self.purposes.series.get("repetition", ())
         if len(numbers) < 2:
             return None
-        heads, at = self.acquisitions.heads, int(plan.readouts.at[0])
-        chosen = {name: int(raw.numbers_of(heads[at], name)) for name in (*COUNTERS, ENCODING)}
+        heads, at = self.raw.heads, int(plan.readouts.at[0])
+        chosen = {name: int(numbers_of(heads[at], name)) for name in (*COUNTERS, ENCODING)}
         nth = numbers.index(chosen["repetition"])
         chosen["repetition"] = (*numbers[nth + 1 :], numbers[nth - 1])[0]
         try:
-            purposes = raw.sort_by_purpose(self.acquisitions.field, heads, self.header, chosen)
+            purposes = sort_by_purpose(self.raw, chosen)
             other = replace(self, purposes=replace(purposes, calibration=purposes.calibration[:0])).plan
-        except InputError:  # a repetition with other sizes, or lines of its own that come again
+        except InputError:  # a repetition with other sizes, or repeated lines
             return None
         if other.shape != self.plan.shape:
             return None
@@ -493,12 +490,12 @@ class CartesianSource(raw.MrdSource, SlicedSource):
     def _on_grid(
         self, plan: ReadoutPlan, readouts: Readouts, policy: str, coils: NDArray[np.intp]
     ) -> NDArray[np.complex64]:
-        """K-space of some coils from some readouts, as `images_kspace` has it."""
-        stored = _filled(self.acquisitions, plan, readouts, policy)
+        """K-space of some coils from some readouts, see `images_kspace`."""
+        stored = _filled(self.raw, plan, readouts, policy)
         return images_kspace(self.encoding, sampling.only_coils(stored, coils), readouts)
 
     def _cuts(self, plan: ReadoutPlan) -> dict[str, tuple[Any, ...]]:
-        """Where the file's counters have the centre, what was cut off the readouts, and what is zero of a volume's."""
+        """The centre by the file's counters, the oversampling that was removed, and empty samples of a volume."""
         encoding, columns, volume = self.encoding, self.encoding.columns, self.encoding.volume
         centres = [(n, centre) for n, centre in enumerate(encoding.centres[: 1 + volume], 1) if centre is not None]
         read_as: dict[str, tuple[Any, ...]] = {"centre_in_file": tuple(centres)} if centres else {}
@@ -517,9 +514,9 @@ def geometry_of(
 ) -> tuple[SliceGeometry, ...] | None:
     """Size and place of every slice or plane, by the header's field of view and the slice's first readout.
 
-    Images are made by the inverse Fourier transform: from samples that go with exp(-2πi k·r) along the directions
-    of a readout they grow along these, and from samples that go with the conjugate along the opposite ones, through
-    the same pixel in the middle. That holds for all axes that are encoded, the slice's own only in a volume.
+    Images are inverse Fourier transforms. If samples go with exp(-2πi k·r) along the directions of a readout, the rows
+    and columns of the image run along these; if they go with the conjugate, along the opposite directions, through the
+    same middle pixel. That holds for all encoded axes, for the slice's own only in a volume.
     """
     encoded, columns = encoding.encoded, encoding.columns
     sizes = [length / count for length, count in zip(encoded.field_of_view, encoded.matrix, strict=True)]
@@ -541,20 +538,18 @@ def geometry_of(
     return found if len(found) == len(places) else None
 
 
-def _with_samples(acquisitions: raw.Acquisitions, readouts: Readouts) -> Iterator[tuple[Any, NDArray[np.complex64]]]:
-    """Readouts in the file's order, each with those of its samples (coil, sample) that are kept."""
+def _with_samples(raw: Acquisitions, readouts: Readouts) -> Iterator[tuple[Any, NDArray[np.complex64]]]:
+    """Readouts in the file's order, each with its kept samples (coil, sample)."""
     by_place: dict[int, Any] = dict(zip(readouts.at.tolist(), map(_One._make, readouts.tolist()), strict=True))
-    for at, samples in acquisitions.samples(list(by_place)):
+    for at, samples in raw.samples(list(by_place)):
         one = by_place[at]
         yield one, samples[:, one.first : one.first + one.count]
 
 
-def _filled(
-    acquisitions: raw.Acquisitions, plan: ReadoutPlan, readouts: Readouts, duplicates: str
-) -> NDArray[np.complex64]:
+def _filled(raw: Acquisitions, plan: ReadoutPlan, readouts: Readouts, duplicates: str) -> NDArray[np.complex64]:
     """K-space (slice, coil, kz, ky, kx)."""
     kspace, times = np.zeros(plan.shape, np.complex64), np.zeros_like(plan.times)
-    for one, kept in _with_samples(acquisitions, readouts):
+    for one, kept in _with_samples(raw, readouts):
         place, row = (one.slice, one.partition, one.line), kspace[one.slice, :, one.partition, one.line]
         times[place] += 1
         if times[place] > 1 and duplicates == "first":
@@ -573,10 +568,9 @@ def upright(readout: Any, kept: NDArray[np.complex64]) -> NDArray[np.complex64]:
 
 
 def images_kspace(encoding: MrdEncoding, filled: NDArray[np.complex64], readouts: Readouts) -> NDArray[np.complex64]:
-    """(slice, coil, kz, ky, kx) as (slice, coil, ky, kx), of a volume as (x, coil, ky, kz); without oversampling.
+    """(slice, coil, kz, ky, kx) as (slice, coil, ky, kx), or of a volume (x, coil, ky, kz), without oversampling.
 
-    Lines are cut in the image domain, to the columns of the image. What a partial echo leaves out stays empty, however
-    far the transform spreads its neighbours.
+    Lines are cut in the image domain, to the columns of the image. Samples that a partial echo leaves out stay empty.
     """
     nx, columns = filled.shape[-1], encoding.columns
     keep = columns.stop - columns.start
@@ -596,7 +590,7 @@ def images_kspace(encoding: MrdEncoding, filled: NDArray[np.complex64], readouts
 
 
 def _held(readouts: Readouts, shape: Sequence[int], keep: int) -> NDArray[np.bool_]:
-    """Which samples (slice, ky, kx) readouts of slices hold, on ``keep`` columns: those nearest to the encoded ones."""
+    """Samples (slice, ky, kx) that readouts of slices hold on ``keep`` columns, each the nearest encoded column."""
     n_slices, nx = shape[0], shape[-1]
     nearest = np.clip(np.rint((np.arange(keep) - keep // 2) * nx / keep).astype(int) + nx // 2, 0, nx - 1)
     held = np.zeros((n_slices, shape[-2], keep), dtype=bool)

@@ -1,7 +1,7 @@
-"""NumPy arrays (.npy) and archives of them (.npz), with an optional JSON header beside the file.
+"""NumPy arrays (.npy) and archives of them (.npz), with an optional JSON header next to the file.
 
-Files are untrusted: sizes are held to bounds before memory is taken, pickles are never loaded, and nothing of an
-archive is ever extracted to the disk.
+NumPy parses the header of an array. Sizes are checked before memory is allocated, pickles are never loaded, and nothing
+is extracted to the disk.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from mri_design.scan.io.source import ReadOptions, Source, starting
 MAGIC = b"\x93NUMPY"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _LONGEST_HEADER = 10_000
-"""Characters; the header of any plain array is under 200."""
+"""Characters; the header of a plain array has under 200."""
 _PARSERS = {(1, 0): np.lib.format.read_array_header_1_0} | dict.fromkeys(
     ((2, 0), (3, 0)), np.lib.format.read_array_header_2_0
 )
 _MOST_AXES = 8
 _PIECE = 2**22
-"""Bytes; what is read at once from an archive is copied there twice."""
+"""Bytes that are read at once; an archive copies them twice."""
 _NOISE = ("noise_variance", "noise_covariance")
 
 is_npy = starting(MAGIC)
@@ -46,14 +46,14 @@ recognises = is_numpy
 
 
 def npy_array(stream: IO[bytes], held: int, field: str, limits: ReadLimits) -> stored_arrays.StoredArray:
-    """One plain numeric array of an open file, whose header is read and held against the limits.
+    """One plain numeric array of an open file; its header is read here and checked against the limits.
 
     Parameters
     ----------
     stream : binary stream
-        At its beginning, and open while values are read.
+        At its beginning; it has to stay open while values are read.
     held : int
-        Bytes that the stream claims to hold.
+        Bytes of the stream.
     field : str
         File and member, for messages.
     limits : ReadLimits
@@ -62,31 +62,18 @@ def npy_array(stream: IO[bytes], held: int, field: str, limits: ReadLimits) -> s
     Raises
     ------
     InputError
-        On a wrong magic or version, an over-long or malformed header, a type other than flags, integers, floats and
-        complex numbers, a shape over the budget, missing bytes, or bytes after the array; and, when values are read,
-        where the file has become shorter.
+        For a malformed or over-long header, a type other than flags, integers, floats and complex numbers, a shape over
+        the budget, missing bytes, or bytes after the array; and, when values are read, if the file has become shorter.
     """
-    head = io.BytesIO(stream.read(_LONGEST_HEADER + 12))  # NumPy itself reads as much as a header declares
-    with damage_named(field, "no npy magic bytes", "an array written by numpy.save"):
+    head = io.BytesIO(stream.read(_LONGEST_HEADER + 12))  # NumPy itself would read as much as a header declares
+    with damage_named(f"{field}: header", "unreadable", "an array that numpy.save wrote"), warnings.catch_warnings():
+        warnings.simplefilter("error")  # about headers that only Python 2 wrote
         version = np.lib.format.read_magic(head)
-    if version not in _PARSERS:
-        raise InputError(f"{field}: version", f"{version[0]}.{version[1]}", "1.0, 2.0 or 3.0")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of headers that only Python 2 wrote
-            shape, fortran_order, dtype = _PARSERS[version](head, max_header_size=_LONGEST_HEADER)
-    except Exception as error:  # damaged text may fail anywhere in the parser
-        described, width = head.getvalue()[len(MAGIC) + 2 :], 2 if version == (1, 0) else 4
-        length = int.from_bytes(described[:width], "little")
-        got = f"{length} characters, {described[width : width + min(length, 40)]!r}"
-        wanted = f"descr, fortran_order and shape, in at most {_LONGEST_HEADER} characters"
-        raise InputError(f"{field}: header", got, wanted, "Copy or download the file again.") from error
-    if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
-        cure = f"Save the array with .astype('{'complex128' if dtype.kind == 'c' else 'float64'}')."
-        raise InputError(f"{field}: dtype", f"{dtype.str}, extended precision", "single or double precision", cure)
-    if dtype.kind not in "biufc":
-        cure = "Save a plain numeric array, no objects."
-        raise InputError(f"{field}: dtype", f"{dtype}"[:60], "flags, integers, floats or complex numbers", cure)
+        shape, fortran_order, dtype = _PARSERS[version](head, max_header_size=_LONGEST_HEADER)
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        wanted = "flags, integers, or real or complex numbers of at most double precision"
+        cure = "Save plain numbers, for example with .astype('complex64')."
+        raise InputError(f"{field}: dtype", f"{dtype}"[:60], wanted, cure)
     if len(shape) > _MOST_AXES or any(type(side) is not int for side in shape):
         raise InputError(f"{field}: shape", f"{shape}"[:80], f"at most {_MOST_AXES} sizes of at least 1")
     start = head.tell()
@@ -108,7 +95,7 @@ def npy_array(stream: IO[bytes], held: int, field: str, limits: ReadLimits) -> s
         if number is not None:
             return values(number * math.prod(shape[1:]), (1, *shape[1:]))
         whole = values(0, shape[::-1]).T if fortran_order else values(0, shape)
-        stream.read(1)  # to the end, where an archive looks at the checksum
+        stream.read(1)  # at the end an archive compares the checksum
         return whole
 
     return stored_arrays.StoredArray(shape, dtype, read, sliced=not fortran_order and len(shape) > 1)
@@ -116,7 +103,7 @@ def npy_array(stream: IO[bytes], held: int, field: str, limits: ReadLimits) -> s
 
 @contextmanager
 def opened_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> Iterator[stored_arrays.StoredArray]:
-    """The array of a file, while it is open; ``field`` names it in messages, by default by its path.
+    """The array of an open file; ``field`` names it in messages, by default by its path.
 
     Raises
     ------
@@ -129,14 +116,14 @@ def opened_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> I
 
 
 def read_npy(path: Path, limits: ReadLimits, *, field: str | None = None) -> NDArray[Any]:
-    """All of the array of a file; see `opened_npy`."""
+    """The whole array of a file; see `opened_npy`."""
     with opened_npy(path, limits, field=field) as array:
         return array.read(None)
 
 
 _MOST_MEMBERS = 256
 _LONGEST_DIRECTORY = 2**17
-"""Bytes; 256 members with names of ordinary length need a quarter of it."""
+"""Bytes; 256 members with ordinary names need a quarter of it."""
 _ENCRYPTED, _COMPRESSIONS = 0x1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _PLAIN_NAME = re.compile(r"\w[\w .+-]{0,99}")
 """No separators, drive letters or leading dots."""
@@ -144,7 +131,7 @@ _PLAIN_NAME = re.compile(r"\w[\w .+-]{0,99}")
 
 @dataclass(frozen=True)
 class NpzArchive:
-    """An open archive, whose entries were checked, by the names of its arrays."""
+    """The arrays of an open archive by name; all entries were checked."""
 
     archive: zipfile.ZipFile
     members: Mapping[str, zipfile.ZipInfo]
@@ -152,7 +139,7 @@ class NpzArchive:
     limits: ReadLimits
 
     def array(self, name: str) -> NDArray[Any]:
-        """All of one member."""
+        """One whole member."""
         with self.opened(name) as member:
             return member.read(None)
 
@@ -167,15 +154,12 @@ class NpzArchive:
 
 @contextmanager
 def opened_npz(path: Path, limits: ReadLimits) -> Iterator[NpzArchive]:
-    """An npz archive, while it is open.
-
-    Every member's entry is checked, also of those not wanted, because an archive that hides a path outside its folder
-    is not to be trusted.
+    """An open npz archive, with the entries of all members checked, also of those that nobody reads.
 
     Raises
     ------
     InputError
-        On a damaged or encrypted archive, a member whose name is a path, a symbolic link or a duplicate, a declared
+        For a damaged or encrypted archive, a member whose name is a path, a symbolic link or a duplicate, a declared
         size over the budget or over any plausible compression, or an array that is not plain.
     """
     with damage_named(str(path), "a damaged archive", "an archive that numpy.savez wrote"), path.open("rb") as stream:
@@ -188,7 +172,7 @@ def opened_npz(path: Path, limits: ReadLimits) -> Iterator[NpzArchive]:
 def read_npz_members(
     path: Path, wanted: Collection[str], limits: ReadLimits
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """The wanted members of an npz archive that exist, by name, and the names of all members.
+    """Those of the wanted members that an npz archive has, and the names of all members.
 
     Raises
     ------
@@ -202,12 +186,12 @@ def read_npz_members(
 def read_stored(
     path: Path, limits: ReadLimits, wanted: str, members: Sequence[str] = (), *, field: str = ""
 ) -> NDArray[Any]:
-    """The array of a .npy file, or of an archive the first of some members that it has; without names its only one.
+    """The array of a .npy file, or of an archive the first of ``members`` that it has; its only one without names.
 
     Raises
     ------
     InputError
-        For anything else, under ``field``, by default the file's name; ``wanted`` says what it should be.
+        For any other file; the error's field is ``field``, by default the file's name, and ``wanted`` describes it.
     """
     check_file(path)
     field = field or path.name
@@ -230,7 +214,7 @@ def _checked_members(archive: zipfile.ZipFile, path: Path, limits: ReadLimits) -
     members: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
         name, size = entry.filename.removesuffix(".npy"), entry.file_size
-        # orig_filename keeps what zipfile's own clean-up of separators and null bytes would hide.
+        # orig_filename is the name before zipfile cleans up separators and null bytes.
         plain = entry.filename == entry.orig_filename == f"{name}.npy" and _PLAIN_NAME.fullmatch(name)
         tensor = f"Of PyTorch, save the tensor: numpy.save('{path.stem}.npy', torch.load('{path.name}').numpy())."
         budget = "Raise max_bytes in the read limits if the file is trusted."
@@ -249,7 +233,7 @@ def _checked_members(archive: zipfile.ZipFile, path: Path, limits: ReadLimits) -
 
 
 class _Directory(io.FileIO):
-    """A file that refuses one huge read, which is how zipfile loads a directory of millions of entries."""
+    """A file that refuses a huge read, as zipfile does it of a directory of millions of entries."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > _LONGEST_DIRECTORY:
@@ -259,11 +243,11 @@ class _Directory(io.FileIO):
 
 @contextmanager
 def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
-    """K-space or images of a .npy or .npz file, while it is open.
+    """K-space or images of an open .npy or .npz file.
 
     Without a header file a complex array is k-space with axes (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx), and
-    a real one is a stack of images (row, column) or (slice, row, column). A header file beside it (same stem,
-    ``.json``) may say otherwise: ``dims`` (rep, slice, coil, and k0 k1 or ky kx in any order; k1 is the phase
+    a real one is a stack of images (row, column) or (slice, row, column). A header file next to it (same stem,
+    ``.json``) may change that: ``dims`` (rep, slice, coil, and k0 k1 or ky kx in any order; k1 is the phase
     encode; a volume has coil and k0 k1 k2 or kx ky kz, one of images x y z), ``phase_encode_axis``,
     ``zero_filled_k1_columns``, ``noise_variance`` (per real component), ``noise_covariance``
     (rows of pairs, real and imaginary), ``kind`` ("image domain ..."), ``dtype``
@@ -271,19 +255,18 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     and, along a trajectory, ``matrix``, ``trajectory_unit`` and ``trajectory_axes``. Only the first repetition is read;
     the header of the result says how many there were.
 
-    An archive holds ``kspace`` or ``image``, or the member that the header file's ``key`` names; beside k-space also
+    An archive holds ``kspace`` or ``image``, or the member that the header file's ``key`` names; next to k-space also
     ``measured`` (ky), ``coil_maps`` (as k-space), ``reference`` (as k-space without the coil axis), and
-    ``noise_variance`` or ``noise_covariance`` (coil, coil). Lines without any sample are known to be not measured. A
-    volume's readout (k0, or x of images) is transformed to positions, which take the place of slices: every one is a
-    plane (ky, kz) of its own. An archive with a ``trajectory`` holds samples along it, perhaps with the weights
-    ``density``.
+    ``noise_variance`` or ``noise_covariance`` (coil, coil). Lines without a sample count as not measured. A volume's
+    readout (k0, or x of images) is transformed to positions: each becomes a plane (ky, kz), instead of slices. With a
+    ``trajectory`` an archive holds samples along it, perhaps with the weights ``density``.
 
-    Slices of k-space, and images, can be read one by one where they lie one after the other in the file.
+    Slices that lie one after another in the file can be read one by one.
 
     Raises
     ------
     InputError
-        On anything else than such a file, naming the field. Pickles are never loaded.
+        For any other file, naming the field.
     """
     header = stored_arrays.read_header_file(path, options)
     if is_npy(path):
@@ -294,7 +277,10 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         keys = ("kspace", "image") if header.key is None else (header.key,)
         key = next((key for key in keys if key in archive.members), None)
         if key is None:
-            got, cure = ", ".join([*archive.members][:8]) or "none", 'Say "key": NAME in the header file beside it.'
+            got, cure = (
+                ", ".join([*archive.members][:8]) or "none",
+                'Write "key": NAME into its header file.',
+            )
             raise InputError("members", got, f"an array named {' or '.join(keys)}", cure)
         along = stored_arrays.TRAJECTORY_MEMBERS if "trajectory" in archive.members else ()
         beside = [name for name in (*stored_arrays.COMPANIONS, *along) if options.noise or name not in _NOISE]
@@ -304,7 +290,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         held = {name: members.enter_context(archive.opened(name)) for name in names}
         source = stored_arrays.source_of(path, key, held, header, options.limits)
         if isinstance(source, stored_arrays.StackSource):
-            for name in names:  # to their ends, for the checksums
+            for name in names:  # to the ends, to compare the checksums
                 with archive.archive.open(archive.members[name]) as member:
                     while member.read(2**20):
                         pass

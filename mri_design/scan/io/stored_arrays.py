@@ -1,7 +1,6 @@
-"""Arrays by name, with the header file that says what their axes mean, become a scan or a stack of images.
+"""Named arrays of a file, with a header file that names their axes, become a scan or a stack of images.
 
-A volume (coil, ky, kz, kx) becomes one plane (ky, kz) for every readout position, instead of slices. Samples along
-a trajectory lie on no grid: which array is what, in which unit, and on which grid their image lies stands here, too.
+A volume (coil, ky, kz, kx) becomes one plane (ky, kz) for every readout position, instead of slices.
 """
 
 from __future__ import annotations
@@ -10,18 +9,19 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.calibration.coils import measured_samples
-from mri_design.errors import InputError, option
+from mri_design.errors import InputError
 from mri_design.operators.conventions import chosen_flags
-from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
 from mri_design.scan import sampling
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
+from mri_design.scan.io import along_trajectory
 from mri_design.scan.io.layouts import BARE, REPEATS, SERIES, KSpaceAxes, joined, kspace_axes, shown
 from mri_design.scan.io.safe import ReadLimits, check_sides, read_json_table
 from mri_design.scan.io.source import COUNTERS, Content, Loaded, ReadOptions, SlicedSource, Source, require_counters
@@ -29,33 +29,33 @@ from mri_design.scan.provenance import NoiseOrigin, Provenance
 
 Arrays = Mapping[str, NDArray[Any]]
 COMPANIONS = ("measured", "coil_maps", "noise_variance", "noise_covariance", "reference")
-"""Arrays that may stand beside k-space."""
+"""Arrays that may accompany k-space."""
 _WITHOUT_SLICES = ("measured", "noise_variance", "noise_covariance")
 TRAJECTORY_MEMBERS = ("trajectory", "matrix", "density")
-"""Members of an archive beside ``kspace`` that only samples along a trajectory have."""
+"""Members of an archive that only samples along a trajectory have."""
 _PARTITION, _FEWEST_PARTITIONS = 30, 16
-"""Energy over that of the median part from which on parts are partitions of a volume, of so many at least."""
+"""Energy over the median part's above which parts are partitions of a volume, and their least number."""
 _NEIGHBOURS = 8
-"""Parts without coils that are held against each other."""
+"""Parts without coils that are compared."""
 _STACK = ("slice", "row", "col")
 _STACKS = {_STACK, ("echo", "row", "col")}
-"""Names of the axes of several images; those of several echoes are taken like slices, one after the other."""
+"""Names of the axes of several images; several echoes are read like slices."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayHeader:
-    """Fields of a header file that change how an array is read, and all of it as text.
+    """How an array is read: the fields of its header file and what was asked for.
 
     Parameters
     ----------
     dims : tuple of str, optional
         Name of every stored axis.
     zero_filled : tuple of int
-        Phase-encode lines that were filled with zeros instead of being measured.
+        Phase-encode lines that were filled with zeros, not measured.
     image_domain : bool
-        True where the array holds images, not k-space.
+        Whether the array holds images, not k-space.
     float_pairs : bool
-        True where the last axis holds real and imaginary parts.
+        Whether the last axis holds real and imaginary parts.
     phase_encode_axis : int or str, optional
         Stored axis of the phase encode, by position or by its name in ``dims``.
     noise_variance : float, optional
@@ -63,25 +63,25 @@ class ArrayHeader:
     noise_covariance : complex128 array, shape (coil, coil), optional
         E[n n^H] / 2 of the coils.
     shapes : mapping of str to tuple of int
-        Stored shapes, to be compared with those of the arrays, by name; that of the data may stand under no name.
+        Shapes that the arrays must have, by name; that of the data may have an empty name.
     key : str, optional
         Member of an npz archive that holds the array.
     centre : tuple of int, optional
-        Line and sample of the centre of k-space, where it is not at ``N // 2``.
+        Line and sample of the centre of k-space, if it is not at ``N // 2``.
     matrix : tuple of int, optional
-        Pixels (ky, kx) of the image along a trajectory, if they were asked for.
+        Requested pixels (ky, kx) of the image of samples along a trajectory.
     counters : mapping of str to int
-        Which repetition and contrast to read, of arrays with such axes; the first where none is given.
+        Which repetition and contrast to read, of arrays with such axes; by default the first.
     from_matlab : bool
-        Whether whoever names the axes does so in the reversed order.
+        Whether the user names the axes in reversed order.
     of_coils : bool
-        Whether coils are those of a receiver as it measured them: the ones that hold nothing of their own are left out.
+        Whether coils are as the receiver measured them: those without a signal of their own are left out.
     place : SliceGeometry, optional
         Size, and perhaps place, of all slices.
     identifiers : SourceImage, optional
         Of the patient, the study and the sequence.
     text : mapping of str to str
-        Every field, for people.
+        Every field, as text for reports.
     content : mapping of str to object
         Every field of a header file, as JSON has it.
     left_out : mapping of str to tuple
@@ -109,85 +109,76 @@ class ArrayHeader:
     left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def asked(self, options: ReadOptions) -> ArrayHeader:
-        """The header with what was asked for: axes by their names, a matrix, a repetition."""
+        """The header with the requested names of axes, matrix and counters."""
         asked = replace(self, matrix=options.matrix, counters=options.counters)
         return asked if options.dims is None else replace(asked, dims=tuple(options.dims), phase_encode_axis=None)
 
     @property
     def images(self) -> bool:
-        """Whether the array is said to be one of images."""
+        """Whether the header says that the array holds images."""
         return self.image_domain or "row" in (self.dims or ())
 
     @property
     def unnamed(self) -> bool:
-        """Whether nothing is said of the axes."""
+        """Whether the header leaves the axes open."""
         return self.dims is None and self.phase_encode_axis is None
 
     def series(self, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-        """Numbers of the repetitions, contrasts and the like that an array of k-space of a shape has, by counter."""
+        """All values of each counter (repetition, contrast, ...) along the axes of k-space of a shape."""
         dims = self.dims or ()
         if self.images or len(dims) != len(shape):
             return {}
         return {SERIES[name]: tuple(range(side)) for name, side in zip(dims, shape, strict=True) if name in SERIES}
 
 
-def _are(kind: type, value: object) -> bool:
-    return isinstance(value, list) and all(type(item) is kind for item in value)
-
-
-def _is_covariance(value: object) -> bool:
-    if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == len(value) for row in value):
-        return False
-    pairs = [pair for row in value for pair in row]
-    return all(isinstance(p, list) and len(p) == 2 and all(type(x) in (int, float) for x in p) for p in pairs)
-
-
-_WHOLE = (lambda value: _are(int, value), "a list of whole numbers")
-_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("kind", "dtype", "key"), (lambda value: isinstance(value, str), "text")),
-    "dims": (lambda value: _are(str, value), "a list of axis names"),
-    "zero_filled_k1_columns": _WHOLE,
-    "phase_encode_axis": (lambda value: type(value) in (int, str), "an axis number or a name in dims"),
-    "noise_variance": (lambda value: type(value) in (int, float) and 0 < value < 1e300, "a positive finite number"),
-    "noise_covariance": (_is_covariance, "rows of pairs (real, imaginary), coil by coil"),
-    "centre": (
-        lambda value: _are(int, value) and len(value) == 2 and min(value) >= 0,
-        "a line and a sample, as [40, 35]",
-    ),
+_Index = Annotated[int, msgspec.Meta(ge=0)]
+_Wholes = (list[int], "a list of whole numbers")
+_FIELDS: dict[str, tuple[Any, str]] = {
+    **dict.fromkeys(("kind", "dtype", "key"), (str, "text")),
+    "dims": (list[str], "a list of axis names"),
+    "zero_filled_k1_columns": _Wholes,
+    "phase_encode_axis": (int | str, "an axis number or a name in dims"),
+    "noise_variance": (Annotated[float, msgspec.Meta(gt=0, lt=1e300)], "a positive finite number"),
+    "noise_covariance": (list[list[tuple[float, float]]], "rows of pairs (real, imaginary), coil by coil"),
+    "centre": (tuple[_Index, _Index], "a line and a sample, as [40, 35]"),
 }
-"""Fields of a header file that change the reading: which values they may have."""
+"""Fields of a header file that change the reading: their types, and in words."""
 
 
 def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
-    """Read the header file beside the array at ``path`` (same stem, ``.json``); one without fields if there is none.
+    """The header file of the array at ``path`` (same stem, ``.json``); an empty header without one.
 
     Parameters
     ----------
     path : Path
         The array.
     options : ReadOptions
-        The bound on the header's length, and what is asked for instead of what the header says.
+        The bound on the header's length, and what overrides the header.
 
     Raises
     ------
     InputError
-        Where the header is not a JSON table within bounds, or a field that changes the reading has a
-        wrong type.
+        If the header is not a JSON table within bounds, or a field has a wrong type.
     """
     header_path = path.with_suffix(".json")
     if not header_path.exists() or header_path == path:
         return ArrayHeader().asked(options)
     content = read_json_table(header_path, options.limits)
     try:
-        said = _as_text(content)
+        text = _as_text(content)
     except RecursionError as error:
         raise InputError(str(header_path), "tables inside tables", "a JSON table") from error
     known = {name: value for name, value in content.items() if value is not None}
     shapes = known.get("shape", {})
     shapes = shapes if isinstance(shapes, dict) else {"": shapes}
     checks = [(name, known[name], *_FIELDS[name]) for name in _FIELDS if name in known]
-    for name, value, good, wanted in (*checks, *((name or "shape", sides, *_WHOLE) for name, sides in shapes.items())):
-        if not good(value):
+    for name, value, kind, wanted in (*checks, *((name or "shape", sides, *_Wholes) for name, sides in shapes.items())):
+        try:
+            rows = msgspec.convert(value, kind)
+            good = name != "noise_covariance" or all(len(row) == len(rows) for row in rows)
+        except msgspec.ValidationError:
+            good = False
+        if not good:
             raise InputError(f"{header_path}: {name}", repr(value)[:60], wanted)
     covariance, centre = known.get("noise_covariance"), known.get("centre")
     return ArrayHeader(
@@ -202,12 +193,12 @@ def read_header_file(path: Path, options: ReadOptions) -> ArrayHeader:
         key=known.get("key") or None,
         centre=None if centre is None else (centre[0], centre[1]),
         content=known,
-        text={name: value for name, value in said.items() if name not in ("noise_covariance", "centre")},
+        text={name: value for name, value in text.items() if name not in ("noise_covariance", "centre")},
     ).asked(options)
 
 
 def _as_text(content: Mapping[str, Any]) -> dict[str, str]:
-    """A table with text values only; tables inside become dotted names, lists their JSON form."""
+    """A table of texts: tables inside it become dotted names, lists their JSON form."""
     flat: dict[str, str] = {}
     for name, value in content.items():
         if isinstance(value, dict):
@@ -221,14 +212,14 @@ def _as_text(content: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array of an open file that is read as a whole, or one with parts along its first axis.
+    """An array of an open file, read as a whole or in parts along its first axis.
 
     Parameters
     ----------
     shape, dtype
         As stored.
     read : function
-        Reads the part (1, ...) of a number, or all of it for None.
+        Reads the part (1, ...) with a number, or the whole array for None.
     sliced : bool
         Whether parts can be read one by one.
     """
@@ -250,9 +241,9 @@ class StackSource(SlicedSource):
     key : str
         Which of the arrays is the data.
     arrays : mapping of str to StoredArray
-        The data and what stands beside them.
+        The data and what accompanies them.
     header : ArrayHeader
-        Names of axes, and what else is known.
+        How the data are read.
     limits : ReadLimits
         As for `scan_of_arrays`.
     axes : KSpaceAxes
@@ -277,7 +268,7 @@ class StackSource(SlicedSource):
 
     @property
     def geometry(self) -> tuple[SliceGeometry, ...] | None:
-        """Sizes of pixels, where the file says them."""
+        """Sizes of pixels, if the file says them."""
         return None if self.header.place is None else (self.header.place,) * self.n_slices
 
     def slice(self, index: int) -> KSpaceData:
@@ -291,7 +282,7 @@ class StackSource(SlicedSource):
         return scan_of_arrays(self.path, self.key, arrays, self.header, self.limits)
 
     def samplings(self) -> tuple[sampling.Sampling, ...]:
-        """Which samples every slice holds, one after the other; lines filled with zeros hold nothing."""
+        """Which samples each slice holds, read one by one; lines filled with zeros hold none."""
         found = []
         declared = self.arrays["measured"].read(None) if "measured" in self.arrays else None
         for number in range(self.n_slices):
@@ -307,7 +298,7 @@ class StackSource(SlicedSource):
 def source_of(
     path: Path, key: str, arrays: Mapping[str, StoredArray], header: ArrayHeader, limits: ReadLimits
 ) -> Source:
-    """Arrays of an open file as a source, whose slices of k-space are read one by one where they lie one after another.
+    """Arrays of an open file as a source; slices of k-space that lie one after another are read one by one.
 
     Parameters
     ----------
@@ -317,7 +308,7 @@ def source_of(
     Raises
     ------
     InputError
-        For shapes that contradict the header, axes that cannot be, and those that have to be named (`shown`).
+        For shapes that contradict the header, impossible axes, and axes that need names (`shown`).
     """
     for name, declared in header.shapes.items():
         stored = arrays.get(name or key)
@@ -333,7 +324,7 @@ def source_of(
 def _axes_of_slices(
     key: str, arrays: Mapping[str, StoredArray], header: ArrayHeader, limits: ReadLimits
 ) -> KSpaceAxes | None:
-    """Axes of an array of k-space whose slices can be read one by one; None of all others."""
+    """Axes of an array of k-space whose slices can be read one by one; None for all others."""
     data, stacks = arrays[key], [stored for name, stored in arrays.items() if name not in _WITHOUT_SLICES]
     count = data.shape[0] if len(data.shape) > 2 else 0
     alike = all(stored.sliced and stored.shape[0] == count for stored in stacks)
@@ -348,14 +339,14 @@ def _axes_of_slices(
 
 
 def axes_of_parts(part: Callable[[int], NDArray[Any]], count: int, usual: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Names of the axes of an array by some of its parts along the first one; None where all have to be looked at.
+    """Names of the axes of an array, by some of its parts along the first axis; None if that takes all parts.
 
     Parameters
     ----------
     part : function
-        The part (1, ...) of a number.
+        Reads the part (1, ...) with a number.
     count : int
-        Parts.
+        Number of parts.
     usual : tuple of str
         As for `shown`.
     """
@@ -369,12 +360,12 @@ def axes_of_parts(part: Callable[[int], NDArray[Any]], count: int, usual: tuple[
     seen = [part(number) for number in range(count // 2 - width // 2, count // 2 - width // 2 + width)]
     try:
         return shown("array", np.concatenate(seen), usual)
-    except InputError:  # all of them show more
+    except InputError:  # all parts show more
         return None
 
 
 def holds_images(key: str, dtype: np.dtype[Any], header: ArrayHeader) -> bool:
-    """Whether an array of that name is one of images, not of k-space."""
+    """Whether an array of that name holds images, not k-space."""
     real_without_header = dtype.kind != "c" and not header.float_pairs and header.dims is None and key != "kspace"
     return header.images or key == "image" or real_without_header
 
@@ -382,7 +373,7 @@ def holds_images(key: str, dtype: np.dtype[Any], header: ArrayHeader) -> bool:
 def scan_of_arrays(
     path: Path, key: str, arrays: Arrays, header: ArrayHeader, limits: ReadLimits
 ) -> KSpaceData | TrajectoryData | ImageStack:
-    """Make a scan or a stack of images of the arrays of a file.
+    """A scan or a stack of images from the arrays of a file.
 
     Parameters
     ----------
@@ -391,9 +382,9 @@ def scan_of_arrays(
     key : str
         Which of the arrays is the data: complex k-space, or images.
     arrays : mapping of str to array
-        The data, `COMPANIONS`, and for samples along a trajectory what `_along_trajectory` takes.
+        The data, `COMPANIONS`, and for samples along a trajectory what `along_trajectory.read_samples` takes.
     header : ArrayHeader
-        Names of axes, and what else is known.
+        How the data are read.
     limits : ReadLimits
         Bounds on slices, coils and the sides of the grid.
 
@@ -406,7 +397,7 @@ def scan_of_arrays(
         arrays = {"noise_covariance": header.noise_covariance, **arrays}
     if "trajectory" in arrays and key == "kspace":
         require_counters(path, header.counters)
-        return _along_trajectory(path, arrays, header, limits)
+        return along_trajectory.read_samples(arrays, header, limits, **_common(path, header), **_noise(arrays, header))
     stored = arrays[key]
     if header.float_pairs:
         if stored.ndim < 2 or stored.shape[-1] != 2:
@@ -435,12 +426,7 @@ def _images(path: Path, key: str, stored: NDArray[Any], header: ArrayHeader, lim
         raise InputError(key, got, "images (row, col), (slice, row, col) or (echo, row, col), or a volume (x, y, z)")
     check_sides(limits, dict(zip(_STACK[-stored.ndim :], stored.shape, strict=True)), field=f"{key}: ")
     pixels = sampling.to_complex64(key, stored) if stored.dtype.kind == "c" else sampling.to_float32(key, stored)
-    return ImageStack(
-        pixels.reshape((-1, *pixels.shape[-2:])),
-        name=path.stem,
-        header=_provenance(path, header),
-        provenance=Provenance(left_out=header.left_out),
-    )
+    return ImageStack(pixels.reshape((-1, *pixels.shape[-2:])), **_common(path, header))
 
 
 def _kspace(
@@ -476,33 +462,32 @@ def _kspace(
         declared[line] = False
     noise = NoiseOrigin(source="file" if "noise_covariance" in arrays else "unknown")
     beside: dict[str, Any] = {
-        name: _complex_or_real(name, axes.arrange(name, arrays[name], without=without))
+        name: along_trajectory.complex_or_real(name, axes.arrange(name, arrays[name], without=without))
         for name, without in (("coil_maps", ""), ("reference", "coil"))
         if name in arrays
     }
+    known = _common(path, header) | {"provenance": Provenance(noise=noise, series=taken, left_out=left_out)}
     return KSpaceData(
         kspace=kspace,
         measured=sampling.measured_lines("mask" if header.of_coils else "measured lines", kspace, declared),
-        name=path.stem,
         repeat=again,
         orientation=axes.orientation,
-        header=_provenance(path, header),
-        provenance=Provenance(noise=noise, series=taken, left_out=left_out),
         volume=axes.volume,
         geometry=None if header.place is None else (header.place,) * len(kspace),
         source=header.identifiers,
+        **known,
         **_noise(arrays, header),
         **beside,
     )
 
 
 def _noise(arrays: Arrays, header: ArrayHeader) -> dict[str, Any]:
-    """What arrays and their header say of the noise, as a `Scan` has it."""
+    """Variance and covariance of the noise from the arrays and their header, as fields of a scan."""
     variance, covariance = arrays.get("noise_variance"), arrays.get("noise_covariance")
     if variance is not None and (variance.size != 1 or variance.dtype.kind not in "iuf"):
         raise InputError("noise_variance", f"{variance.dtype} {variance.shape}", "one real number")
     if covariance is not None and (covariance.ndim != 2 or covariance.dtype.kind not in "fc"):
-        cure = "Of variances coil by coil, store numpy.diag(variances)." if covariance.ndim == 1 else ""
+        cure = "Store variances of the coils as numpy.diag(variances)." if covariance.ndim == 1 else ""
         raise InputError("noise_covariance", f"{covariance.dtype} {covariance.shape}", "numbers (coil, coil)", cure)
     return {
         "noise_variance": header.noise_variance if variance is None else float(variance.reshape(-1)[0]),
@@ -510,168 +495,7 @@ def _noise(arrays: Arrays, header: ArrayHeader) -> dict[str, Any]:
     }
 
 
-def _complex_or_real(name: str, stored: NDArray[Any]) -> NDArray[np.complex64]:
-    return sampling.to_complex64(name, stored.astype(np.complex128) if stored.dtype.kind in "iuf" else stored)
-
-
-def _provenance(path: Path, header: ArrayHeader) -> dict[str, str]:
-    return {**header.text, "file": path.name}
-
-
-_PER_FIELD_OF_VIEW, _PER_PIXEL, _RADIANS = "cycles per field of view", "cycles per pixel", "radians per pixel"
-_EDGES = {_PER_PIXEL: 0.5, _RADIANS: np.pi}
-"""How far a trajectory reaches, in other units, that fills k-space whatever the grid."""
-_LOOKS = {_PER_PIXEL: 0.0, _RADIANS: 0.8 * np.pi}
-"""From which reach on, up to that edge, a trajectory without ``matrix`` looks like one in these units."""
-_COLUMNS = ("ky", "kx", "kz")
-_NAME_COLUMNS = 'Name the columns in the header file: "trajectory_axes": ["kx", "ky", "kz"].'
-_LIKE_SQUARE = 0.05
-"""Relative difference of the reach along ky and kx up to which the image is taken for a square one."""
-_LARGER_GRID, _NEAR = "cycles per field of view of a larger grid", 20
-"""How many times as far as the grid a trajectory reaches, at most, for which the matrix may be the mistake."""
-_LEAST_REACH = 4
-"""Cycles per field of view: a trajectory that reaches less far does not tell the pixels, fewer than 8, of the image."""
-
-
-def _along_trajectory(path: Path, arrays: Arrays, header: ArrayHeader, limits: ReadLimits) -> TrajectoryData:
-    """Samples with their trajectory from the arrays of an archive.
-
-    A trajectory in cycles or radians per pixel is translated where the header says so (``trajectory_unit``), unless its
-    values cannot be in that unit; what it looks like proves nothing. Every sample is a measurement of its own, also
-    where several are at one place: none is averaged or left out, and the more often a place was measured the more it
-    counts.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    arrays : mapping of str to array
-        ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2), columns ky and kx,
-        or (sample, 3) with a third column kz of zeros; the header's ``trajectory_axes`` names the columns in another
-        order, as ``["kx", "ky", "kz"]``. In the place of the axis of samples both may have two, (readout, sample).
-        ``matrix``, the pixels (ky, kx) or one number for both, may stand in the header, or be left out where the
-        trajectory reaches equally far along ky and kx, four cycles or more: then it is twice that far. ``density``, of
-        the axes of samples, are density compensation weights of any scale. ``coil_maps`` and ``reference`` lie on the
-        grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of slices they are the same for all.
-    header : ArrayHeader
-        Unit and columns of the trajectory, and the matrix, among its texts.
-    limits : ReadLimits
-        Bounds on slices, coils and the sides of the image.
-
-    Raises
-    ------
-    InputError
-        For arrays that do not fit together, a matrix that is none or unknown, positions that cannot be in the
-        header's unit, and as `TrajectoryData`.
-    """
-    kspace, trajectory = arrays["kspace"], _in_order(arrays["trajectory"], header.content)
-    if trajectory.shape[-1:] == (3,) and not trajectory[..., 2].any():  # kz of a plane
-        trajectory = trajectory[..., :2]
-    axes = trajectory.shape[:-1]
-    if len(axes) not in (1, 2) or trajectory.shape[-1] != 2 or trajectory.dtype.kind not in "fiu":
-        three = trajectory.shape[-1:] == (3,)
-        got = f"{trajectory.dtype} {trajectory.shape}" + (", whose column kz is not zero" if three else "")
-        wanted = "real numbers (sample, 2) or (readout, sample, 2): ky and kx in cycles per field of view"
-        raise InputError("trajectory", got, wanted, _NAME_COLUMNS if three else "")
-    lead = kspace.shape[: kspace.ndim - len(axes)]
-    if kspace.shape[len(lead) :] != axes or len(lead) > 2:
-        raise InputError("kspace", f"shape {kspace.shape}", f"(slice, coil, {', '.join(map(str, axes))}) of samples")
-    slices, coils = (1, 1, *lead)[-2:]
-    check_sides(limits, {"slice": slices, "coil": coils}, field="kspace: ")
-    points = trajectory.reshape(-1, 2).astype(np.float64)
-    named = "coil, readout, sample" if len(axes) == 2 else "coil, sample"
-    grid = _grid(arrays, header, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples ({named})")
-    density = arrays.get("density")
-    if density is not None and (density.shape != axes or density.dtype.kind not in "fiu"):
-        cure = "Leave the array out: the weights are then computed from the trajectory."
-        raise InputError("density", f"{density.dtype} {density.shape}", f"real numbers {axes}, as trajectory", cure)
-    on_grid = dict[str, Any]()
-    for name, shape in (("coil_maps", (slices, coils, *grid)), ("reference", (slices, *grid))):
-        if name in arrays:
-            if arrays[name].shape not in (shape, shape[1:]):
-                raise InputError(name, f"shape {arrays[name].shape}", f"{shape[1:]} or {shape}")
-            on_grid[name] = np.broadcast_to(_complex_or_real(name, arrays[name]), shape).copy()
-    return TrajectoryData(
-        sampling.to_complex64("kspace", kspace).reshape(slices, coils, -1),
-        _per_field_of_view(points, header.content.get("trajectory_unit", _PER_FIELD_OF_VIEW), grid),
-        grid,
-        n_readouts=axes[0] if len(axes) == 2 else 1,
-        name=path.stem,
-        header=_provenance(path, header),
-        provenance=Provenance(left_out=header.left_out),
-        density=None if density is None else density.reshape(-1).astype(np.float64),
-        **_noise(arrays, header),
-        **on_grid,
-    )
-
-
-def _in_order(trajectory: NDArray[Any], content: Mapping[str, Any]) -> NDArray[Any]:
-    """The columns ky, kx and perhaps kz of a trajectory whose header may name them in another order."""
-    if (named := content.get("trajectory_axes")) is None:
-        return trajectory
-    columns = _COLUMNS[: trajectory.shape[-1]]
-    if not isinstance(named, list) or sorted(map(str, named)) != sorted(columns) or len(columns) < 2:
-        wanted = f"the names of the {trajectory.shape[-1]} columns of the trajectory"
-        raise InputError("trajectory_axes", str(named)[:60], wanted, _NAME_COLUMNS)
-    return trajectory[..., [named.index(name) for name in columns]]
-
-
-def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, int]) -> NDArray[np.float64]:
-    """Positions (sample, 2) of the unit that the header says, translated where they can be in it."""
-    if unit not in (_PER_FIELD_OF_VIEW, *_EDGES):
-        raise InputError("trajectory_unit", repr(unit)[:60], " or ".join((_PER_FIELD_OF_VIEW, *_EDGES)))
-    if not np.isfinite(points).all():
-        return points  # refused later, by number
-    looks, largest, known_cure = look_of_trajectory(points, grid)
-    if unit in _EDGES:
-        too_small = unit == _RADIANS and 0 < largest <= _EDGES[_PER_PIXEL] * (1 + ROUNDING)
-        if not too_small and largest <= _EDGES[unit] * (1 + ROUNDING):
-            return points * grid / (2 * _EDGES[unit])
-        cure = f'{known_cure} Leave "trajectory_unit" out of the header.'.lstrip()
-        if looks in _EDGES:
-            cure = f'Say "trajectory_unit": "{looks}" in the header.'
-        got = f"{unit}, by its header, but values up to {largest:.4g}, which look like {looks}"
-        wanted = "values in [-pi, pi], not all within 1/2" if unit == _RADIANS else "values in [-1/2, 1/2]"
-        raise InputError("trajectory", got, wanted, cure)
-    limits, reach = np.array(grid) / 2, np.abs(points).max(axis=0)
-    if looks in _EDGES:
-        cure = f'Say "trajectory_unit": "{looks}" in the JSON header beside the file. In Python: {known_cure}'
-    elif looks.endswith((_LARGER_GRID, "per metre")) and (reach < _NEAR * limits).all():
-        sides = np.maximum(grid, 2 * np.ceil(reach * (1 - ROUNDING))).astype(int).tolist()
-        larger = str(sides[0]) if sides[0] == sides[1] else ",".join(map(str, sides))
-        cure = f"Give a larger matrix (ky, kx): {option('matrix', larger)} holds every sample."
-        if looks != _LARGER_GRID:
-            cure += f" If the trajectory is in {looks} instead, {known_cure[0].lower()}{known_cure[1:]}"
-        looks = _LARGER_GRID
-    else:
-        return points
-    wanted = f"columns (ky, kx) in {_PER_FIELD_OF_VIEW}, up to {limits[0]:g} and {limits[1]:g} on a matrix of "
-    got = f"values up to {largest:.4g}, which looks like {looks}"
-    raise InputError("trajectory", got, f"{wanted}{grid[0]} x {grid[1]} pixels", cure)
-
-
-def _grid(
-    arrays: Arrays, header: ArrayHeader, points: NDArray[np.float64], limits: ReadLimits, held: str
-) -> tuple[int, int]:
-    """The pixels of the image, as said or by the reach of the trajectory; ``held`` names the samples in messages."""
-    said = (header.matrix, arrays.get("matrix"), header.content.get("matrix"))
-    if (matrix := next((one for one in said if one is not None), None)) is not None:
-        sides = np.array(matrix, dtype=object).ravel()
-        real = [side for side in sides if isinstance(side, int | float | np.integer | np.floating)]
-        whole = [int(side) for side in real if 4 <= side <= limits.max_side and side == np.floor(side)]
-        if not len(whole) == sides.size in (1, 2):
-            raise InputError("matrix", str(sides[:4]), f"one or two whole numbers, 4 to {limits.max_side}")
-        return whole[0], whole[-1]
-    reach = np.abs(points[np.isfinite(points).all(axis=1)]).max(axis=0, initial=0)
-    got = f"none beside {held} along a trajectory that reaches {reach[0]:.4g} along ky and {reach[1]:.4g} along kx"
-    cure = f'Give the pixels (ky, kx) of the image: as {option("matrix", "N")}, an array matrix, or "matrix": '
-    cure += "[N, N] in the JSON header beside the file."
-    looks = next((unit for unit in _LOOKS if _LOOKS[unit] < reach.max() <= _EDGES[unit] * (1 + ROUNDING)), None)
-    if looks is not None:
-        got += f", which looks like {looks}"
-        cure += f' If these are {looks}, the header has to say "trajectory_unit": "{looks}" too.'
-    side = 2 * int(np.ceil(reach.max() * (1 - ROUNDING)))
-    lopsided = abs(reach[0] - reach[1]) > _LIKE_SQUARE * reach.max()
-    if lopsided or not 2 * reach.max() >= 2 * _LEAST_REACH or side > limits.max_side:
-        raise InputError("matrix", got, "the pixels of the image", cure)
-    return side, side
+def _common(path: Path, header: ArrayHeader) -> dict[str, Any]:
+    """Name, header and provenance, as fields of a scan or a stack of images."""
+    text = {**header.text, "file": path.name}
+    return {"name": path.stem, "header": text, "provenance": Provenance(left_out=header.left_out)}

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.geometry import SourceImage
-from mri_design.scan.io.acquisitions import Acquisitions, has_flag, require, sort_by_purpose
+from mri_design.scan.io.acquisitions import Acquisitions, has_flag, sort_by_purpose
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.mrd_header import EncodedSpace, MrdEncoding, MrdHeader, as_number, sole_value
 from mri_design.scan.io.safe import ReadLimits
@@ -367,16 +367,16 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
                 yield at, words[:, between // 4 :].reshape(-1)
 
         none, field = np.zeros(len(heads), np.intp), f"{path}: readouts"
-        acquisitions = Acquisitions(path, field, heads, "Siemens raw data (twix)", numbers, none)
+        raw = Acquisitions(path, field, header, heads, "Siemens raw data (twix)", numbers, none)
         if options.only_noise:
-            yield Loaded(acquisitions.noise(header.noise_bandwidth))
+            yield Loaded(raw.noise())
             return
-        purposes = sort_by_purpose(acquisitions.field, heads, header, options.counters)
+        purposes = sort_by_purpose(raw, options.counters)
         images, columns = heads[purposes.imaging], header.encodings[0].encoded.matrix[0]
         kept = images["number_of_samples"] - images["discard_pre"] - images["discard_post"]
         said, wanted = images["center_sample"] > 0, f"the sample at the centre of k-space, of less than {columns}"
-        require(acquisitions.field, purposes.imaging, said | (kept >= columns), "CenterCol", "0", wanted, _CONVERT)
-        yield CartesianSource(acquisitions, header, purposes, options, series=purposes.series)
+        raw.require(purposes.imaging, said | (kept >= columns), "CenterCol", "0", wanted, _CONVERT)
+        yield CartesianSource(raw, purposes, options, series=purposes.series)
 
 
 _TRAJECTORIES = {2: "radial", 4: "spiral", 8: "propeller (BLADE)"}

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import slice_number
 from mri_design.scan.geometry import SliceGeometry, SourceImage
-from mri_design.scan.io.acquisitions import Purposes, by_flags, kept_samples, numbers_of
+from mri_design.scan.io.acquisitions import Acquisitions, Purposes, by_flags, kept_samples, numbers_of
 from mri_design.scan.io.mrd_cartesian import geometry_of, images_kspace, kind_of, plan_readouts, upright
 from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
 from mri_design.scan.io.safe import ReadLimits
@@ -261,7 +261,8 @@ class MrdStream:
             return "a readout of another matrix than that of the image"
         only, none = np.zeros(1, np.intp), np.zeros(0, np.intp)
         purposes = Purposes(only, none, none, encoding)
-        plan = plan_readouts("readout", heads, header, purposes, self._limits, repeats_allowed=True)
+        raw = Acquisitions(Path(), "readout", header, heads, "MRD stream", lambda *_: iter(()), none)
+        plan = plan_readouts(raw, purposes, self._limits, repeats_allowed=True)
         own = tuple(int(numbers_of(heads, name)[0]) for name in (ENCODING, *COUNTERS))
         if self._first is None and not calibration:
             self._first, self._kind = own, kind_of(heads, 0)

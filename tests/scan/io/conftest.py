@@ -16,7 +16,7 @@ import ismrmrd
 import numpy as np
 import pytest
 
-from tests.scan.io.reading import read_here
+from mri_design.scan.io import read
 
 _HEADER = """<?xml version="1.0"?>
 <ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">{system}
@@ -115,7 +115,7 @@ class MrdFile:
 
     def read(self, **settings: Any) -> Any:
         """Write the file, and read it in this process."""
-        return read_here(self.write(), **settings)
+        return read(self.write(), **settings)
 
     def write(self, name: str = "raw.h5") -> Path:
         """Write the file."""

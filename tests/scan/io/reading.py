@@ -1,15 +1,9 @@
-"""Reading in this process, and what a summary has to say: what reading everything finds."""
-
-from functools import partial
+"""A summary holds what reading everything finds."""
 
 import numpy as np
 
 from mri_design import ImageStack, KSpaceData
 from mri_design.scan import ScanSummary
-from mri_design.scan.io import read, summary
-
-read_here = partial(read, isolated=False)
-summary_here = partial(summary, isolated=False)
 
 
 def assert_told(told, whole, atol=0):

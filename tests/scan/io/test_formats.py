@@ -20,10 +20,10 @@ from mri_design import KSpaceData
 from mri_design.errors import InputError
 from mri_design.scan import Sampling, measured_lines
 from mri_design.scan import io as files
+from mri_design.scan.io import read
 from mri_design.scan.writing import pair_files
 from tests.command_line import called
 from tests.refusals import refused, refuses
-from tests.scan.io.reading import read_here
 from tests.scan.io.test_bart import complex_numbers, write_pair
 
 
@@ -39,7 +39,7 @@ def test_every_format_is_recognised_under_any_name(tmp_path, scan, fastmri_file,
         fastmri_file,
     ):
         misnamed = shutil.copy(path, tmp_path / "scan.dat")
-        np.testing.assert_array_equal(read_here(misnamed).kspace, scan)
+        np.testing.assert_array_equal(read(misnamed).kspace, scan)
     assert files.read(tmp_path / "link.npy").name == "link"
 
 

@@ -15,10 +15,10 @@ import pytest
 
 from mri_design import InputError
 from mri_design.scan import only_coils, working_coils
-from mri_design.scan.io import read
+from mri_design.scan.io import read, summary
 from mri_design.scan.simulation import load_phantom
 from tests.refusals import refused
-from tests.scan.io.reading import assert_told, read_here, summary_here
+from tests.scan.io.reading import assert_told
 
 HEADER = """<ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
 <subjectInformation><patientID>1234</patientID><patientGender>none</patientGender></subjectInformation><encoding>
@@ -45,7 +45,7 @@ def test_columns_become_lines(tmp_path: Path, scan: np.ndarray, several: bool, n
         pairs = np.empty(stored.shape, [(name, "f4") for name in names])
         pairs[names[0]], pairs[names[1]] = stored.real, stored.imag
         stored = pairs
-    got = read_here(write(tmp_path / "v.h5", stored))
+    got = read(write(tmp_path / "v.h5", stored))
     np.testing.assert_array_equal(got.kspace, scan if several else scan[:, :1])
     assert got.orientation == "ky-columns" and got.kspace.flags.c_contiguous and got.measured.all()
 
@@ -55,7 +55,7 @@ def test_masked_and_zero_lines_are_known_to_be_not_measured(tmp_path: Path, scan
     scan[:, :, [2, 9]] = 0
     mask = np.ones(12, dtype)
     mask[2] = 0
-    got = read_here(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), mask=mask))
+    got = read(write(tmp_path / "v.h5", scan.swapaxes(-1, -2), mask=mask))
     assert np.flatnonzero(~got.measured).tolist() == [2, 9]
 
 
@@ -77,7 +77,7 @@ def test_the_header_has_sizes_and_apart_from_it_the_patient(tmp_path: Path, scan
     assert got.geometry is not None and len(got.geometry) == 2 and not got.geometry[0].placed
     assert got.geometry[0].pixel == (20.0, 27.5) and got.geometry[0].thickness == 5.0
     bare = write(tmp_path / "bare.h5", scan.swapaxes(-1, -2), ismrmrd_header=HEADER.format(extents="").encode())
-    assert read_here(bare).geometry is None
+    assert read(bare).geometry is None
 
 
 @pytest.mark.parametrize(
@@ -94,41 +94,41 @@ def test_the_header_has_sizes_and_apart_from_it_the_patient(tmp_path: Path, scan
 )
 def test_kspace_that_is_none_is_refused(tmp_path, kspace, mask, field):
     with refused(f"{tmp_path / 'v.h5'}: {field}"):
-        read_here(write(tmp_path / "v.h5", kspace, **({} if mask is None else {"mask": mask})))
+        read(write(tmp_path / "v.h5", kspace, **({} if mask is None else {"mask": mask})))
 
 
 def test_a_summary_is_what_reading_all_of_it_finds(fastmri_file: Path) -> None:
     with h5py.File(fastmri_file, "r+") as file:
         file["kspace"][0, :, :, 9:] = 0
-    told = summary_here(fastmri_file)
+    told = summary(fastmri_file)
     assert told.index == 1 and not told.by_headers
-    assert_told(told, read_here(fastmri_file))
+    assert_told(told, read(fastmri_file))
 
 
 def test_other_axes_beside_the_marks_of_fastmri_are_shown_by_the_samples(tmp_path: Path) -> None:
     scan = load_phantom("brain", shape=(48, 40), noise=0.002, n_coils=4, rng=np.random.default_rng(1)).kspace
     kspace, path = np.concatenate([scan, scan[..., ::-1, :]]), tmp_path / "v.h5"
     marks = {"ismrmrd_header": HEADER.format(extents="").encode()}
-    got = read_here(write(path, np.moveaxis(kspace, 1, -1), **marks))
+    got = read(write(path, np.moveaxis(kspace, 1, -1), **marks))
     np.testing.assert_array_equal(got.kspace, kspace)
     assert got.provenance.left_out["axes"] == (("slice", "ky", "kx", "coil"), ())
     with refused("dims"):  # (ky, kx, repetition)
-        read_here(write(path, np.stack([kspace[0, 0]] * 3, -1), **marks))
+        read(write(path, np.stack([kspace[0, 0]] * 3, -1), **marks))
     rows = np.arange(48) % 2 == 0
     write(path, kspace * rows[:, None], mask=rows, **marks)
     with refused("mask", "slice,coil,ky,kx"):
-        read_here(path)
-    np.testing.assert_array_equal(read_here(path, dims=("slice", "coil", "ky", "kx")).measured, rows)
+        read(path)
+    np.testing.assert_array_equal(read(path, dims=("slice", "coil", "ky", "kx")).measured, rows)
     usual = kspace.swapaxes(-1, -2)
     for stored in (usual, np.stack([usual.real, usual.imag], -1)):
-        np.testing.assert_array_equal(read_here(write(path, stored, **marks)).kspace, kspace)
+        np.testing.assert_array_equal(read(write(path, stored, **marks)).kspace, kspace)
 
 
 def test_parts_in_a_structure_are_refused_with_the_line_that_joins_them(tmp_path: Path, scan: np.ndarray) -> None:
     with h5py.File(tmp_path / "parts.mat", "w") as file:
         file["kspace/imag"], file["kspace/real"] = scan.imag, scan.real
     with refused("parts.mat", "file['kspace/real'][()] + 1j * file['kspace/imag'][()]"):
-        read_here(tmp_path / "parts.mat")
+        read(tmp_path / "parts.mat")
 
 
 def test_coils_of_zeros_and_copies_are_left_out(tmp_path: Path, scan: np.ndarray) -> None:
@@ -141,7 +141,7 @@ def test_coils_of_zeros_and_copies_are_left_out(tmp_path: Path, scan: np.ndarray
     nearly[0, 3, 5, 5] += 1e-3
     assert working_coils(nearly)[0].size == 4
     assert working_coils(np.zeros_like(scan))[0].size == 3  # which is refused later
-    got = read_here(write(tmp_path / "v.h5", five.swapaxes(-1, -2)))
+    got = read(write(tmp_path / "v.h5", five.swapaxes(-1, -2)))
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.provenance.left_out == dropped
 

@@ -20,7 +20,7 @@ from mri_design.scan.io import DEFAULT_LIMITS, MrdHeader, ReadOptions, opened, p
 from mri_design.scan.io import ismrmrd as acquisitions
 from mri_design.scan.writing import mrd_skeleton_bytes
 from tests.refusals import refused, refuses
-from tests.scan.io.reading import assert_told, read_here, summary_here
+from tests.scan.io.reading import assert_told
 
 NOISE, CALIBRATION = library.ACQ_IS_NOISE_MEASUREMENT, library.ACQ_IS_PARALLEL_CALIBRATION
 BOTH = library.ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING
@@ -35,7 +35,7 @@ def test_slices_are_read_and_oversampling_is_an_exact_crop_of_the_image(scan: np
     path = mrd().add_scan(scan).write()
     before = path.read_bytes()
     path.chmod(0o444)
-    got = read_here(path)
+    got = read(path)
     np.testing.assert_array_equal(got.kspace, scan)
     assert got.measured.all() and got.orientation == "ky-rows" and path.read_bytes() == before
     got = mrd(fov=400, rx=8).add_scan(scan).read()
@@ -129,14 +129,14 @@ def test_duplicates_need_a_policy(scan: np.ndarray, mrd: type) -> None:
     raw.add(3 * scan[0, :, 5], kspace_encode_step_1=5, average=1)
     path = raw.write()
     with refused("dataset/data[12]: kspace_encode_step_1") as caught:
-        read_here(path)
+        read(path)
     assert "duplicates" in caught.value.cure
     factor = np.ones(12)
     for policy, factor[5] in (("average", 2), ("first", 1), ("last", 3)):
-        got = read_here(path, duplicates=policy)  # type: ignore[arg-type]
+        got = read(path, duplicates=policy)  # type: ignore[arg-type]
         np.testing.assert_allclose(got.kspace, scan[:1] * factor[:, np.newaxis], rtol=1e-6)
     with refused("duplicates"):
-        read_here(path, duplicates="error")  # type: ignore[arg-type]
+        read(path, duplicates="error")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("number", [None, 0, 1])
@@ -145,10 +145,10 @@ def test_of_several_encoding_spaces_the_one_that_is_named_is_read(scan, mrd, num
     other = np.ascontiguousarray(2 * scan[:1, :, :6, :8])
     raw.add_scan(other, encoding_space_ref=1)
     path = raw.write()
-    got = read_here(path, counters={} if number is None else {"encoding": number})
+    got = read(path, counters={} if number is None else {"encoding": number})
     np.testing.assert_array_equal(got.kspace, other if number else scan[:1])
     assert got.provenance.series["encoding"][0] == (number or 0)
-    refuses("encoding", read_here, path, counters={"encoding": 2})
+    refuses("encoding", read, path, counters={"encoding": 2})
 
 
 def change(where: int | None = 7, **fields: Any) -> Callable[[Any], None]:
@@ -207,7 +207,7 @@ def test_what_does_not_fit_is_refused_by_acquisition(scan, mrd, spoil, field):
     path = raw.write()
     before = path.read_bytes()
     with refused(field) as caught:
-        read_here(path)
+        read(path)
     assert caught.value.field.startswith(str(path)) and path.read_bytes() == before
 
 
@@ -218,7 +218,7 @@ def test_headers_that_lie_about_the_samples_behind_them(scan: np.ndarray, mrd: t
         rows = file["dataset/data"][:]
         rows["head"][name] = value
         file["dataset/data"][:] = rows
-    refuses("dataset/data[0]: data", read_here, path, limits=ReadLimits(max_side=2**16))
+    refuses("dataset/data[0]: data", read, path, limits=ReadLimits(max_side=2**16))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_missing_and_foreign_parts(scan: np.ndarray, mrd: type, part: str, conte
             file["dataset"].create_dataset("data", (3,), [("head", [("flags", "u8")]), ("data", content)])
         elif content is not None:
             file[part] = content
-    refuses(field, read_here, path)
+    refuses(field, read, path)
 
 
 def _turned(raw: Any) -> np.ndarray:
@@ -296,13 +296,13 @@ def test_a_series_is_chosen_by_its_number(scan: np.ndarray, mrd: type, counter: 
     for number in (3, 1, 2):
         raw.add_scan(number * scan, **{counter: number})
     path = raw.write()
-    first = read_here(path)
+    first = read(path)
     np.testing.assert_array_equal(first.kspace, scan)
     assert first.provenance.series[counter] == (1, (1, 2, 3))
-    got = read_here(path, counters={counter: 2})
+    got = read(path, counters={counter: 2})
     np.testing.assert_array_equal(got.kspace, 2 * scan)
     with refused(f"dataset/data: {counter}") as caught:
-        read_here(path, counters={counter: 0})
+        read(path, counters={counter: 0})
     assert counter in caught.value.cure
 
 
@@ -335,7 +335,7 @@ def test_a_volume_becomes_a_plane_for_every_readout_position(volume: np.ndarray,
                 flags = {"flag": library.ACQ_IS_REVERSE} if turned else {}
                 raw.add(samples, kspace_encode_step_1=ky, kspace_encode_step_2=kz, **flags)
         path = raw.write()
-        told, whole = summary_here(path), read_here(path)
+        told, whole = summary(path), read(path)
         assert_told(told, whole, 1e-6)
         assert told.index == whole.n_slices // 2
 
@@ -397,7 +397,7 @@ def test_slices_of_lines_of_their_own_with_noise_and_calibration(scan: np.ndarra
     for line in range(0, 12, 2):
         raw.add(scan[1, :, line, 4:], slice=1, kspace_encode_step_1=line, center_sample=4)
     path = raw.write()
-    refuses("dataset/data[8]: number_of_samples", summary_here, path)
+    refuses("dataset/data[8]: number_of_samples", summary, path)
     raw.readouts[8:] = []
     for line in range(0, 12, 2):
         raw.add(scan[1, :, line], slice=1, kspace_encode_step_1=line)
@@ -415,8 +415,8 @@ def test_readouts_of_zeros_are_no_measurement_in_any_slice(scan: np.ndarray, mrd
     filled[:, :, [0, 11]] = 0  # zero-filled edges, in all slices
     filled[1, :, 5] = 0  # lost in the slice that is looked at, not in the others
     path = mrd().add_scan(filled).write()
-    told = summary_here(path)
-    assert_told(told, read_here(path))
+    told = summary(path)
+    assert_told(told, read(path))
     assert told.index == 1
     assert [int(sampling.lines.sum()) for sampling in told.samplings] == [10, 9, 10]
 
@@ -424,10 +424,10 @@ def test_readouts_of_zeros_are_no_measurement_in_any_slice(scan: np.ndarray, mrd
 def test_labels_without_samples_have_a_summary_and_no_reading(tmp_path: Path) -> None:
     path = tmp_path / "skeleton.h5"
     path.write_bytes(mrd_skeleton_bytes(((6, 3), (1,)), (12, 16), SliceGeometry((1.5, 2.0), 5.0)))
-    told = summary_here(path)
+    told = summary(path)
     assert told.part is None
     assert np.flatnonzero(told.samplings[0].lines).tolist() == [1, 3, 6]
-    refuses("dataset/data", read_here, path)
+    refuses("dataset/data", read, path)
 
 
 @pytest.mark.parametrize(
@@ -448,7 +448,7 @@ def test_headers_are_those_of_the_library_whatever_the_layout(tmp_path, scan, mr
     monkeypatch.setattr(acquisitions, "_AT_ONCE", 5)
     monkeypatch.setattr(acquisitions, "_rows", lambda data, a, b: (loaded.append(b - a), rows(data, a, b))[1])
     with h5py.File(tmp_path / "other.h5", "r") as file:
-        made = acquisitions.open_acquisitions(file, "dataset/data", DEFAULT_LIMITS)
+        made = acquisitions.open_acquisitions(file, "dataset/data", MrdHeader(()), DEFAULT_LIMITS)
         np.testing.assert_array_equal(made.heads, heads)
         assert max(loaded, default=0) == loads
 
@@ -583,7 +583,7 @@ def test_lines_that_came_again_and_further_repetitions_show_the_noise(mrd, times
                     samples = 100 * smooth[index, :, line] + noise[0] + 1j * noise[1]
                     raw.add(samples, slice=index, kspace_encode_step_1=int(line), repetition=repetition, average=again)
     path = raw.write()
-    whole = read_here(path, duplicates=policy)  # type: ignore[arg-type]
+    whole = read(path, duplicates=policy)  # type: ignore[arg-type]
     found = measure_noise(whole)
     assert found.source.name == REPEATS
     assert found.variance == pytest.approx(1 / average, rel=0.08)

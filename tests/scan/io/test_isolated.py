@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 
 from mri_design import ReadLimits
-from mri_design.scan.io import IsolatedSource, ReadOptions, isolated, read
+from mri_design.scan.io import IsolatedSource, ReadOptions, isolated, opened, read
+from mri_design.scan.writing import DicomLabels, dicom_bytes, nifti_bytes
 from tests.command_line import called
 from tests.refusals import refused, refuses
+from tests.scan.io.twix_file import Measurement, write_twix
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_here() -> None:
+    """Instead of the fixture of the package: these tests begin child processes."""
+
 
 SERVE = "import time; from mri_design.scan.io import isolated; isolated.serve"
 
@@ -37,6 +45,20 @@ def test_errors_limits_and_policies_reach_the_other_side(scan: np.ndarray, mrd: 
     averaged = read(path, duplicates="average", counters=chosen)
     np.testing.assert_allclose(averaged.kspace, scan[:1], rtol=1e-6)
     refuses("dataset/data: shape", read, path, duplicates="average", limits=ReadLimits(max_bytes=8 * 3 * 12 * 16 - 1))
+
+
+@pytest.mark.slow
+def test_every_format_that_a_library_parses_is_read_by_a_child(tmp_path, fastmri_file, scan, mrd):
+    pixels = np.abs(scan[0])
+    (tmp_path / "x.nii").write_bytes(nifti_bytes(pixels, None, "", compressed=False))
+    (tmp_path / "x.dcm").write_bytes(dicom_bytes(pixels[0], None, DicomLabels("magnitude", "", "")))
+    write_twix(tmp_path / "x.dat", Measurement().add_scan(scan))
+    paths = (tmp_path / "x.nii", tmp_path / "x.dcm", tmp_path / "x.dat", fastmri_file, mrd().add_scan(scan).write())
+    for path in paths:
+        with opened(path, ReadOptions()) as source:
+            assert isinstance(source, IsolatedSource)
+    np.testing.assert_allclose(read(paths[0]).images, pixels)
+    np.testing.assert_allclose(read(paths[1]).images[0], pixels[0], atol=1e-4 * pixels.max())
 
 
 @pytest.mark.slow
@@ -71,7 +93,7 @@ def test_computing_is_bounded_whatever_signals_are_blocked(fastmri_file, monkeyp
 
 
 def test_half_a_scan_is_none(fastmri_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reply = '{"arrays": [["<f4", [2]]], "told": {"array": 0}}'
+    reply = '{"arrays": [["<f4", [2]]], "content": {"array": 0}}'
     half = f"print({reply!r}, flush=True); import os; os.write(1, b'1234'); os.kill(os.getpid(), 9)"
     monkeypatch.setattr(isolated, "_CHILD", half)
     refuses("volume.h5", IsolatedSource(fastmri_file, ReadOptions()).load)

@@ -15,7 +15,6 @@ from mri_design import ImageStack, KSpaceData
 from mri_design.scan.io import read
 from mri_design.scan.simulation import load_phantom
 from tests.refusals import refused, refuses
-from tests.scan.io.reading import read_here
 
 TURNED = [(2, 3, 1, 0), (3, 2, 1, 0), (2, 3, 0, 1), (1, 0, 2, 3)]
 """Of (slice, coil, ky, kx): coils before slices at the end, MATLAB's order, slices before coils, coils first."""
@@ -173,26 +172,26 @@ def hdf5(path: Path, array: np.ndarray, name: str = "kspace", matlab: bool = Fal
 
 @pytest.mark.parametrize("name", ["kspace", "ksp"])
 def test_arrays_of_matlab_are_read_as_hdf5_turns_them(tmp_path, coils, slices, name):
-    assert_kspace(read_here(hdf5(tmp_path, coils, name, matlab=True)), coils)  # [kx, ky, coil] there
-    assert_kspace(read_here(hdf5(tmp_path, coils[:, None], name, matlab=True)), coils)  # [kx, ky, 1, coil], as in BART
-    assert_kspace(read_here(hdf5(tmp_path, coils.T, name, matlab=True)), coils.swapaxes(-1, -2))
-    assert_kspace(read_here(hdf5(tmp_path, coils, name, matlab=True), dims=("kx", "ky", "coil")), coils)
+    assert_kspace(read(hdf5(tmp_path, coils, name, matlab=True)), coils)  # [kx, ky, coil] there
+    assert_kspace(read(hdf5(tmp_path, coils[:, None], name, matlab=True)), coils)  # [kx, ky, 1, coil], as in BART
+    assert_kspace(read(hdf5(tmp_path, coils.T, name, matlab=True)), coils.swapaxes(-1, -2))
+    assert_kspace(read(hdf5(tmp_path, coils, name, matlab=True), dims=("kx", "ky", "coil")), coils)
     path = hdf5(tmp_path, slices[:, 0], name, matlab=True)  # [kx, ky, slice] of one coil
     with refused("dims", "kx,ky,slice"):
-        read_here(path)
-    assert_kspace(read_here(path, dims=("kx", "ky", "slice")), slices[:, :1])
+        read(path)
+    assert_kspace(read(path, dims=("kx", "ky", "slice")), slices[:, :1])
 
 
 def test_hdf5_without_fastmris_marks_is_read_by_its_samples(tmp_path, coils, slices):
-    assert read_here(hdf5(tmp_path, slices)).orientation == "ky-columns"  # as fastMRI has them
-    assert read_here(hdf5(tmp_path, slices[:, 0])).n_slices == 3
+    assert read(hdf5(tmp_path, slices)).orientation == "ky-columns"  # as fastMRI has them
+    assert read(hdf5(tmp_path, slices[:, 0])).n_slices == 3
     measured = np.zeros(48, bool)
     measured[::2] = measured[16:32] = True
-    assert_kspace(read_here(hdf5(tmp_path, slices * measured[:, None])), slices * measured[:, None])
-    assert_kspace(read_here(hdf5(tmp_path, pairs(coils, 1).reshape(1, -1, 48, 40))), coils)
-    assert_kspace(read_here(hdf5(tmp_path, np.moveaxis(coils, 0, -1), dims=np.arange(3))), coils)
-    assert_kspace(read_here(hdf5(tmp_path, coils)), coils)
-    assert read_here(hdf5(tmp_path, coils), dims=("slice", "ky", "kx")).n_slices == 4
+    assert_kspace(read(hdf5(tmp_path, slices * measured[:, None])), slices * measured[:, None])
+    assert_kspace(read(hdf5(tmp_path, pairs(coils, 1).reshape(1, -1, 48, 40))), coils)
+    assert_kspace(read(hdf5(tmp_path, np.moveaxis(coils, 0, -1), dims=np.arange(3))), coils)
+    assert_kspace(read(hdf5(tmp_path, coils)), coils)
+    assert read(hdf5(tmp_path, coils), dims=("slice", "ky", "kx")).n_slices == 4
 
 
 def test_files_that_name_their_axes_take_no_others(mrd: Callable[[], Any], scan: np.ndarray) -> None:

@@ -298,9 +298,10 @@ def hostile_files() -> dict[str, tuple[bytes, str]]:
     link = zipfile.ZipInfo("kspace.npy")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     return {
-        **{f"{name}.npy": (content, "") for name, content in (("empty", b""), ("magic", b"\x93NUMPY"))},
+        "empty.npy": (b"", ""),
+        "magic.npy": (b"\x93NUMPY", ": header"),
         "no_length.npy": (b"\x93NUMPY\x01\x00\x10", ": header"),
-        "version.npy": (npy(header("(8, 8)"), version=(9, 7)), ": version"),
+        "version.npy": (npy(header("(8, 8)"), version=(9, 7)), ": header"),
         "header_4GiB.npy": (npy(header("(8, 8)"), version=(2, 0), length=2**32 - 1), ": header"),
         **{
             f"header_{number}.npy": (npy(text, bytes(512)), ": header")

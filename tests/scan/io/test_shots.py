@@ -12,7 +12,6 @@ import pytest
 from mri_design import TrajectoryData
 from mri_design.scan.io import read
 from tests.refusals import refused, refuses
-from tests.scan.io.reading import read_here
 
 N, SPOKES, LENGTH, COILS = 16, 5, 12, 3
 
@@ -90,9 +89,9 @@ def test_repeated_shots_need_a_policy(samples: np.ndarray, mrd: type) -> None:
         add_spokes(raw, factor * samples)
     path = raw.write()
     with refused("data[10]: traj", "duplicates='average'"):
-        read_here(path)
+        read(path)
     for policy, factor in (("average", 2), ("first", 1), ("last", 3)):
-        got = read_here(path, duplicates=policy)
+        got = read(path, duplicates=policy)
         np.testing.assert_allclose(got.kspace, factor * samples.reshape(2, COILS, -1), rtol=1e-6)
 
 
@@ -170,7 +169,7 @@ def test_only_the_first_of_each_counter_and_no_navigation(samples: np.ndarray, m
     add_spokes(raw, -samples, repetition=1)
     add_spokes(raw, samples)
     path = raw.write()
-    got = read_here(path)
+    got = read(path)
     np.testing.assert_array_equal(got.kspace, samples.reshape(2, COILS, -1))
     assert got.provenance.series["repetition"][1] == (0, 1)
-    np.testing.assert_array_equal(read_here(path, counters={"repetition": 1}).kspace, -got.kspace)
+    np.testing.assert_array_equal(read(path, counters={"repetition": 1}).kspace, -got.kspace)

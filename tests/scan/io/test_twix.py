@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from mri_design import InputError, ReadLimits
-from mri_design.scan.io import formats
+from mri_design.scan.io import formats, read, summary
 from mri_design.scan.io import twix as measurements
 from tests.refusals import refuses
-from tests.scan.io.reading import read_here, summary_here
 from tests.scan.io.twix_file import Measurement, write_twix
 
 pytest.importorskip("twixtools")
@@ -49,7 +48,7 @@ def test_the_field_of_view_and_the_place_of_a_slice_are_read(tmp_path: Path, sca
     raw = Measurement(more="sKSpace.dPhaseOversampling = 0.5")
     half = np.sqrt(0.5)
     raw.add_scan(scan[:1], position=(1.0, -2.0, 3.0), quaternion=(half, 0.0, 0.0, half))  # a quarter turn about z
-    (place,) = read_here(write_twix(tmp_path / "raw.dat", raw)).geometry
+    (place,) = read(write_twix(tmp_path / "raw.dat", raw)).geometry
     assert place.pixel == pytest.approx((1.5 * 180 / 12, 200 / 8))
     assert place.thickness == 5 and place.centre == (1, -2, 3)
     # The scanner's samples are the conjugate of those whose image grows along the directions of the readout.
@@ -60,7 +59,7 @@ def test_lines_are_placed_by_what_readouts_call_the_centre(tmp_path: Path, scan:
     raw = Measurement(oversampling="1.0", base=16)
     for line in (0, 1, 3):
         raw.add(scan[0, :, line], centre=(8, 2, 0), Lin=line)
-    got = read_here(write_twix(tmp_path / "raw.dat", raw))
+    got = read(write_twix(tmp_path / "raw.dat", raw))
     assert np.flatnonzero(got.measured).tolist() == [4, 5, 7]
     np.testing.assert_array_equal(got.kspace[0][:, [4, 5, 7]], scan[0][:, [0, 1, 3]])
 
@@ -68,7 +67,7 @@ def test_lines_are_placed_by_what_readouts_call_the_centre(tmp_path: Path, scan:
 def test_without_a_centre_in_the_readouts_the_protocol_tells_it(tmp_path: Path, scan: np.ndarray) -> None:
     raw = Measurement(oversampling="1.0", base=16, more='<ParamLong."iNoOfFourierLines"> { 9  }')
     raw.add_scan(scan[:1, :, :9], centre=(0, 0, 0))
-    got = read_here(write_twix(tmp_path / "raw.dat", raw))
+    got = read(write_twix(tmp_path / "raw.dat", raw))
     assert np.flatnonzero(got.measured).tolist() == list(range(3, 12))  # 3 lines of 12 left out before the centre
 
 
@@ -76,16 +75,16 @@ def test_reversed_readouts_and_partial_echoes(tmp_path: Path, scan: np.ndarray) 
     raw = Measurement(oversampling="1.0", base=16)
     lines = scan[0]
     raw.add(lines[:, 0, ::-1], "reverse", Lin=0, centre=(15 - 8, 6, 0))
-    np.testing.assert_array_equal(read_here(write_twix(tmp_path / "reversed.dat", raw)).kspace[0, :, 0], lines[:, 0])
+    np.testing.assert_array_equal(read(write_twix(tmp_path / "reversed.dat", raw)).kspace[0, :, 0], lines[:, 0])
     partial = Measurement(oversampling="1.0", base=16)
     stored = np.pad(lines[:, 2, 5:], ((0, 0), (2, 1)), constant_values=99)
     partial.add(stored, Lin=2, cut=(2, 1), centre=(2 + 8 - 5, 6, 0))
-    got = read_here(write_twix(tmp_path / "partial.dat", partial))
+    got = read(write_twix(tmp_path / "partial.dat", partial))
     np.testing.assert_array_equal(got.kspace[0, :, 2, 5:], lines[:, 2, 5:])
     assert not got.kspace[0, :, 2, :5].any() and not got.whole_lines
     unsaid = Measurement(oversampling="1.0", base=16)
     unsaid.add(lines[:, 2, 5:], Lin=2, centre=(0, 6, 0))
-    refuses("readouts[0]: CenterCol", read_here, write_twix(tmp_path / "unsaid.dat", unsaid))
+    refuses("readouts[0]: CenterCol", read, write_twix(tmp_path / "unsaid.dat", unsaid))
 
 
 def test_counters_choose_a_series(tmp_path: Path, scan: np.ndarray) -> None:
@@ -106,7 +105,7 @@ def test_readouts_that_are_no_image_are_left_out(tmp_path: Path, scan: np.ndarra
     raw.add_scan(scan[:1, :, ::2], centre=(8, 3, 0))
     raw.add(scan[0, :, 7], "calibration", centre=(8, 3, 0), Lin=7)
     raw.add(scan[0, :, 8], "calibration", "both", centre=(8, 3, 0), Lin=8)
-    got = read_here(write_twix(tmp_path / "raw.dat", raw))
+    got = read(write_twix(tmp_path / "raw.dat", raw))
     assert np.abs(got.kspace).max() < 50
     assert got.measured.sum() == 8
 
@@ -128,7 +127,7 @@ _ECHOES = "lContrasts = 2\nalTE[0] = 3000\nalTE[1] = 5500\nalTE[2] = 20000"
 def test_protocol_times_and_flip_angle_are_those_of_the_header(tmp_path, scan, more, contrast, wanted):
     raw = Measurement(more=more, name="t1 gre").add_scan(scan[:1])
     raw.add_scan(scan[:1], Eco=1)
-    got = read_here(write_twix(tmp_path / "raw.dat", raw), counters={"contrast": contrast}).source
+    got = read(write_twix(tmp_path / "raw.dat", raw), counters={"contrast": contrast}).source
     assert got is not None and not got.image and not got.names_somebody
     names = ("RepetitionTime", "EchoTime", "FlipAngle")
     said = {name: text for name, text in zip(names, wanted, strict=True) if text}
@@ -141,7 +140,7 @@ def test_noise_readouts_give_the_noise_of_the_data(tmp_path: Path, scan: np.ndar
     (image if own else adjustment).add(noise(4096, 4.0, 1), "noise")
     adjustment.add(np.ones((3, 16), np.complex64))
     image.add_scan(scan)
-    got = read_here(write_twix(tmp_path / "raw.dat", adjustment, image))
+    got = read(write_twix(tmp_path / "raw.dat", adjustment, image))
     dwell = 1e6 / (130 * 4096) if own else 5.0  # against 10 us of the data
     np.testing.assert_allclose(np.diag(got.noise_covariance).real, 4 * dwell / 10 / 0.793, rtol=0.1)
     np.testing.assert_allclose(got.kspace, cropped(scan), atol=1e-6)
@@ -153,7 +152,7 @@ def test_a_volume_becomes_planes(tmp_path: Path, scan: np.ndarray) -> None:
     for partition, lines in enumerate([*scan, *scan]):
         for line in range(12):
             raw.add(lines[:, line], Lin=line, Par=partition)
-    got = read_here(write_twix(tmp_path / "raw.dat", raw))
+    got = read(write_twix(tmp_path / "raw.dat", raw))
     assert got.kspace.shape == (16, 3, 12, 4)
     energy = 2 * np.sum(np.abs(scan) ** 2)
     assert np.sum(np.abs(got.kspace) ** 2) == pytest.approx(energy, rel=1e-5)
@@ -179,7 +178,7 @@ def test_what_a_protocol_says_is_refused_by_name(tmp_path, scan, fields, field):
     path = write_twix(tmp_path / "raw.dat", raw)
     if not fields:
         path.write_bytes(path.read_bytes().replace(b"ucTrajectory = 0x1", b"ucTrajectory = 0x4"))
-    refuses(f"measurement 1: {field}", read_here, path)
+    refuses(f"measurement 1: {field}", read, path)
 
 
 @pytest.mark.parametrize("vb", [False, True])
@@ -214,7 +213,7 @@ def test_samples_whose_sums_single_precision_does_not_hold_are_refused(tmp_path,
     path = write_twix(tmp_path / "raw.dat", raw)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for look in (read_here, summary_here):
+        for look in (read, summary):
             refuses("readouts", look, path)
 
 
@@ -234,10 +233,10 @@ def test_damaged_files_are_read_or_refused_without_a_warning(tmp_path: Path, sca
         path.write_bytes(damaged)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            for look in (read_here, summary_here):
+            for look in (read, summary):
                 try:
                     held = look(path)
-                    assert look is summary_here or np.isfinite(held.kspace).all()
+                    assert look is summary or np.isfinite(held.kspace).all()
                     outcomes["read"] += 1
                 except InputError as error:
                     assert str(path) in error.field, error

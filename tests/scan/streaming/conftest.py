@@ -9,10 +9,7 @@ import pytest
 from ismrmrd.serialization import ConfigText, ProtocolSerializer
 from ismrmrd.xsd import CreateFromDocument
 
-from tests.read_here import read_here
 from tests.simulated_scanner import header_text, readout
-
-__all__ = ["read_here"]
 
 
 @pytest.fixture
