@@ -160,7 +160,7 @@ def test_planes_of_a_volume_and_arrays_in_memory_are_moved_too(tmp_path: Path) -
         np.save(path, np.roll(volume, shift, (1, 2)))
         held.append(read(path))
     np.testing.assert_array_equal(held[1].kspace, held[0].kspace)
-    assert [one.provenance.centre.noticeable for one in read] == [False, True]
+    assert [one.provenance.centre.noticeable for one in held] == [False, True]
     true = kspace()
     np.testing.assert_array_equal(md.load(np.fft.ifftshift(true, axes=(1, 2))).data.kspace[0], true)
     given = md.load(true, recipe={"input": {"centre": [30, 32]}})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,6 @@ from mri_design.operators.trajectory import ROUNDING, look_of_trajectory
 from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.safe import ReadLimits, check_sides
 from mri_design.scan.sampling import to_complex64
-
-if TYPE_CHECKING:
-    from mri_design.scan.io.stored_arrays import ArrayHeader
 
 Arrays = Mapping[str, NDArray[Any]]
 _PER_FIELD_OF_VIEW, _PER_PIXEL, _RADIANS = "cycles per field of view", "cycles per pixel", "radians per pixel"
@@ -33,7 +30,9 @@ _LEAST_REACH = 4
 """Cycles per field of view: a trajectory that reaches less far does not show the pixels of the image."""
 
 
-def read_samples(arrays: Arrays, header: ArrayHeader, limits: ReadLimits, **known: Any) -> TrajectoryData:
+def read_samples(
+    arrays: Arrays, content: Mapping[str, Any], matrix: tuple[int, int] | None, limits: ReadLimits, **known: Any
+) -> TrajectoryData:
     """Samples with their trajectory from named arrays.
 
     A trajectory in cycles or radians per pixel is converted if the header says so (``trajectory_unit``) and its values
@@ -50,8 +49,10 @@ def read_samples(arrays: Arrays, header: ArrayHeader, limits: ReadLimits, **know
         along ky and kx, four cycles or more: then it is twice that far. ``density``, of the axes of samples, are
         density compensation weights of any scale. ``coil_maps`` and ``reference`` lie on the grid, (slice, coil, ky,
         kx) and (slice, ky, kx); without an axis of slices they are the same for all.
-    header : ArrayHeader
-        Unit and columns of the trajectory, and the matrix.
+    content : mapping
+        Fields of the header file: unit and columns of the trajectory, and the matrix.
+    matrix : tuple of int, optional
+        Requested pixels (ky, kx) of the image.
     limits : ReadLimits
         Bounds on slices, coils and the sides of the image.
     **known
@@ -63,7 +64,7 @@ def read_samples(arrays: Arrays, header: ArrayHeader, limits: ReadLimits, **know
         For arrays that do not fit together, a matrix that is unknown or impossible, positions that cannot be in the
         header's unit, and as `TrajectoryData`.
     """
-    kspace, trajectory = arrays["kspace"], _in_order(arrays["trajectory"], header.content)
+    kspace, trajectory = arrays["kspace"], _in_order(arrays["trajectory"], content)
     if trajectory.shape[-1:] == (3,) and not trajectory[..., 2].any():  # kz of a plane
         trajectory = trajectory[..., :2]
     axes = trajectory.shape[:-1]
@@ -79,7 +80,9 @@ def read_samples(arrays: Arrays, header: ArrayHeader, limits: ReadLimits, **know
     check_sides(limits, {"slice": slices, "coil": coils}, field="kspace: ")
     points = trajectory.reshape(-1, 2).astype(np.float64)
     named = "coil, readout, sample" if len(axes) == 2 else "coil, sample"
-    grid = _grid(arrays, header, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples ({named})")
+    given = (matrix, arrays.get("matrix"), content.get("matrix"))
+    pixels = next((one for one in given if one is not None), None)
+    grid = _grid(pixels, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples ({named})")
     density = arrays.get("density")
     if density is not None and (density.shape != axes or density.dtype.kind not in "fiu"):
         cure = "Leave the array out: the weights are then computed from the trajectory."
@@ -92,7 +95,7 @@ def read_samples(arrays: Arrays, header: ArrayHeader, limits: ReadLimits, **know
             on_grid[name] = np.broadcast_to(complex_or_real(name, arrays[name]), shape).copy()
     return TrajectoryData(
         to_complex64("kspace", kspace).reshape(slices, coils, -1),
-        _per_field_of_view(points, header.content.get("trajectory_unit", _PER_FIELD_OF_VIEW), grid),
+        _per_field_of_view(points, content.get("trajectory_unit", _PER_FIELD_OF_VIEW), grid),
         grid,
         n_readouts=axes[0] if len(axes) == 2 else 1,
         density=None if density is None else density.reshape(-1).astype(np.float64),
@@ -151,12 +154,9 @@ def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, 
     raise InputError("trajectory", got, f"{wanted}{grid[0]} x {grid[1]} pixels", cure)
 
 
-def _grid(
-    arrays: Arrays, header: ArrayHeader, points: NDArray[np.float64], limits: ReadLimits, held: str
-) -> tuple[int, int]:
+def _grid(matrix: Any, points: NDArray[np.float64], limits: ReadLimits, held: str) -> tuple[int, int]:
     """The given pixels of the image, or those that the trajectory reaches; ``held`` names the samples in messages."""
-    given = (header.matrix, arrays.get("matrix"), header.content.get("matrix"))
-    if (matrix := next((one for one in given if one is not None), None)) is not None:
+    if matrix is not None:
         sides = np.array(matrix, dtype=object).ravel()
         real = [side for side in sides if isinstance(side, int | float | np.integer | np.floating)]
         whole = [int(side) for side in real if 4 <= side <= limits.max_side and side == np.floor(side)]

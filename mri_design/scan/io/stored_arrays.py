@@ -397,7 +397,8 @@ def scan_of_arrays(
         arrays = {"noise_covariance": header.noise_covariance, **arrays}
     if "trajectory" in arrays and key == "kspace":
         require_counters(path, header.counters)
-        return along_trajectory.read_samples(arrays, header, limits, **_common(path, header), **_noise(arrays, header))
+        known = _common(path, header) | _noise(arrays, header)
+        return along_trajectory.read_samples(arrays, header.content, header.matrix, limits, **known)
     stored = arrays[key]
     if header.float_pairs:
         if stored.ndim < 2 or stored.shape[-1] != 2:
