@@ -91,10 +91,10 @@ def cases(matrix: int, plane: int) -> list[Case]:
     echoes = replace(common, kind="tse", echo_time=0.016, repetition_time=3.0, flip_angle=180.0, dummies=1)
     grid = GridOrder.in_trains(rng.permutation(plane * plane).tolist(), 1, plane, plane)
     slab = replace(common, samples=plane, slice_thickness=SLAB)
-    spokes = SpokeOrder(tuple(md.equispaced_angles(round(1.6 * matrix)).tolist()))
-    limits = md.GradientLimits(amplitude=0.02, slew=80.0)
-    arm = md.spiral_readout(matrix, md.nyquist_turns(matrix, 12), limits, field_of_view=SIDE).samples
-    arms = SpiralOrder(md.turned(arm, md.interleaf_angles(13, "one-missing")), (matrix, matrix))
+    spokes = SpokeOrder(tuple(md.operators.equispaced_angles(round(1.6 * matrix)).tolist()))
+    limits = md.scan.GradientLimits(amplitude=0.02, slew=80.0)
+    arm = md.scan.spiral_readout(matrix, md.scan.nyquist_turns(matrix, 12), limits, field_of_view=SIDE).samples
+    arms = SpiralOrder(md.operators.turned(arm, md.operators.interleaf_angles(13, "one-missing")), (matrix, matrix))
     fastest = largest_bandwidth(arms, (SIDE, SIDE), SCANNER)
     swirl = replace(common, samples=arms.samples, bandwidth=fastest, repetition_time=0.05)
     return [

@@ -1,6 +1,6 @@
 """Additions of `make docs` to the written pages: the reference, the table of settings, and the repository's own files.
 
-- ``api/*.md`` list every name of ``mri_design.__all__``, grouped by packages, for mkdocstrings to fill.
+- ``api/*.md`` list the public names of the package and of its subpackages, for mkdocstrings to fill.
 - A line ``<!-- settings: NAME -->`` becomes the table of a recipe's settings, read from the recipe itself, as
   is the recipe `default` with its comments: ``python docs/build_pages.py`` writes it into the package.
 - ``notebooks/*.md`` are the notebooks with what they printed and drew when `make notebooks` ran them.
@@ -13,7 +13,9 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from ast import literal_eval
 from dataclasses import MISSING
+from importlib import import_module
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -21,24 +23,27 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-import mri_design
 from mri_design.experiment.recipe import SHIPPED, BlockRecipe, Recipe
 from mri_design.experiment.settings import Setting, Settings
 
-ROOT = Path(__file__).parents[1]
-GROUPS = {
-    "from-scan-to-image": ("From scan to image", ("interactive",)),
-    "scans": ("Scans and recipes", ("scan", "experiment", "evidence", "calibration")),
-    "models": ("Models", ("model", "registry")),
-    "operators": ("Operators", ("operators", "readouts")),
-    "sites": ("Sites", ("sites",)),
-    "inference": ("Inference and variances", ("inference", "variances")),
-    "estimation": ("Point estimates", ("estimation",)),
-    "design": ("Line design", ("design",)),
-    "glm": ("Labels, queries and dense engines", ("glm",)),
-    "judging": ("Metrics, endings and errors", ("evaluation", "status", "errors")),
+ROOT, PACKAGE = Path(__file__).parents[1], "mri_design"
+SUBJECTS = {
+    "mri_design": "From scan to image",
+    "scan": "Scans",
+    "formats": "Files of scans",
+    "exchange": "Exchange with other programs",
+    "experiment": "Parts that recipes name",
+    "model": "Models",
+    "operators": "Operators",
+    "sites": "Sites",
+    "inference": "Inference",
+    "variances": "Variances",
+    "estimation": "Point estimates",
+    "readouts": "Readouts",
+    "design": "Line design",
+    "glm": "Labels, queries and dense engines",
 }
-"""File of the reference: title, and the packages whose public names stand there."""
+"""Pages of the reference: the top of the package, its subpackages of public names, and their titles."""
 STORIES, EXECUTED = ROOT / "notebooks", ROOT / "build" / "notebooks"
 """The notebooks as they are written, and as `make notebooks` left them: with outputs, under the same names."""
 GALLERY = """# Notebooks
@@ -56,7 +61,7 @@ LINK = re.compile(r"\]\(\.\./([^)#\s]+)")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the reference, and the files of the repository that pages link to."""
-    for name in GROUPS:
+    for name in SUBJECTS:
         files.append(File.generated(config, f"api/{name}.md", content=reference_page(name)))
     cards = []
     for story in sorted(STORIES.glob("[0-9]*.py")):
@@ -91,15 +96,24 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return markdown.replace("](../docs/", "](").replace("](../", "](").replace("](docs/", "](")
 
 
-def reference_page(name: str) -> str:
-    """The public names of some packages, as mkdocstrings wants them named."""
-    title, packages = GROUPS[name]
-    stub = Path(mri_design.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
-    homes = {public: home for home, public in re.findall(r"^from \.([\w.]+) import (\w+)", stub, flags=re.M)}
-    there = [public for public, home in homes.items() if home.split(".")[0] in packages]
-    parts = [f"# {title}", "All of it is used as `import mri_design as md`, for example " + f"`md.{there[0]}`."]
-    parts += [f"::: mri_design.{homes[public]}.{public}" for public in there]
-    return "\n\n".join(parts) + "\n"
+def reference_page(subject: str) -> str:
+    """The public names of the package, or of one of its subpackages, as mkdocstrings wants them named."""
+    top = subject == PACKAGE
+    module = import_module(PACKAGE if top else f"{PACKAGE}.{subject}")
+    stub = Path(str(module.__file__)).with_suffix(".pyi")
+    text = stub.read_text(encoding="utf-8") if stub.is_file() else ""
+    homes = {
+        name: f"{module.__name__}.{home}"
+        for home, name in re.findall(r"^from \.([\w.]+) import (\w+)", text, flags=re.M)
+    }
+    for name in () if text else module.__all__:
+        if getattr(getattr(module, name), "__module__", "").startswith(PACKAGE):
+            homes[name] = getattr(module, name).__module__
+    listed = re.search(r"^__all__ = (\[.*?\])", text, flags=re.M | re.S)
+    names = literal_eval(listed[1]) if listed else list(homes)
+    used = f"`md.{names[0]}`" if top else f"`md.{subject}.{names[0]}`"
+    parts = [f"# {SUBJECTS[subject]}", f"Used as `import mri_design as md`, for example {used}."]
+    return "\n\n".join([*parts, *(f"::: {homes[name]}.{name}" for name in names)]) + "\n"
 
 
 def notebook_page(name: str, folder: Path) -> tuple[str, dict[str, bytes]]:

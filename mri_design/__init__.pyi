@@ -1,74 +1,33 @@
 """Bayesian design of MRI k-space measurements, and reconstruction with error bars: the public names."""
 
+from . import design as design
+from . import estimation as estimation
+from . import exchange as exchange
+from . import experiment as experiment
+from . import formats as formats
+from . import glm as glm
+from . import inference as inference
+from . import model as model
 from . import operators as operators
+from . import readouts as readouts
+from . import scan as scan
 from . import sites as sites
 from . import variances as variances
-from .design.calibrated import FEATURES as FEATURES
-from .design.calibrated import Calibrated as Calibrated
-from .design.engine import DesignEngine as DesignEngine
-from .design.engine import DesignState as DesignState
-from .design.fixed import VariableDensity as VariableDensity
-from .design.greedy import InformationGain as InformationGain
-from .design.greedy import information_gain as information_gain
-from .design.strategy import DesignView as DesignView
-from .design.strategy import LineCandidates as LineCandidates
-from .design.strategy import Strategy as Strategy
-from .design.trace import Choice as Choice
-from .design.trace import Forecast as Forecast
-from .design.trace import UntilError as UntilError
-from .design.trace import UntilGain as UntilGain
-from .design.training import OracleResidual as OracleResidual
 from .errors import InputError as InputError
 from .errors import MriDesignError as MriDesignError
 from .errors import UsageError as UsageError
-from .estimation.admm import ADMM as ADMM
-from .estimation.map_estimate import Automatic as Automatic
-from .estimation.map_estimate import MaximumAPosteriori as MaximumAPosteriori
-from .estimation.map_estimate import least_squares as least_squares
 from .estimation.map_estimate import map_estimate as map_estimate
-from .estimation.map_estimate import zero_filled as zero_filled
-from .estimation.penalised import IRLS as IRLS
-from .estimation.penalised import LBFGS as LBFGS
-from .estimation.penalised import PenalisedProblem as PenalisedProblem
 from .evaluation.metrics import measure as measure
 from .experiment.calibration import calibrate as calibrate
-from .experiment.calibration import truth_of as truth_of
-from .experiment.design import DesignOptions as DesignOptions
-from .experiment.design import ImageErrors as ImageErrors
 from .experiment.design import run_design as run_design
-from .experiment.inputs import mr_image_model as mr_image_model
 from .experiment.recipe import Recipe as Recipe
 from .experiment.recipe import load_recipe as load_recipe
-from .experiment.reconstruction import Image as Image
-from .experiment.reconstruction import InferenceOptions as InferenceOptions
-from .experiment.reconstruction import pixel_std as pixel_std
 from .experiment.reconstruction import reconstruct as reconstruct
 from .experiment.shots import register_trajectory as register_trajectory
-from .experiment.stored_designs import Checkpoint as Checkpoint
 from .experiment.strategies import make_strategy as make_strategy
 from .experiment.strategies import register_strategy as register_strategy
 from .experiment.strategies import strategy_names as strategy_names
-from .glm.free_encoding import best_free_encoding as best_free_encoding
-from .glm.free_encoding import best_shot as best_shot
-from .glm.free_encoding import drawn_root as drawn_root
-from .glm.free_encoding import exact_root as exact_root
-from .glm.free_encoding import rotations as rotations
-from .glm.free_encoding import shot_gain as shot_gain
-from .glm.infomax import InfomaxQuery as InfomaxQuery
-from .glm.infomax import asymptotic_information as asymptotic_information
-from .glm.labels import LabelPool as LabelPool
-from .glm.labels import PoolDesign as PoolDesign
-from .glm.laplace import FilterState as FilterState
-from .glm.laplace import LaplaceFilter as LaplaceFilter
-from .glm.laplace import LaplacePropagation as LaplacePropagation
-from .glm.variational import DecoupledGaussian as DecoupledGaussian
-from .glm.variational import VariationalGaussian as VariationalGaussian
-from .inference.base import LoopEngine as LoopEngine
-from .inference.base import WarmStart as WarmStart
 from .inference.double_loop import DoubleLoop as DoubleLoop
-from .inference.evidence import evidence_bound as evidence_bound
-from .inference.evidence import learn_hyperparameters as learn_hyperparameters
-from .inference.evidence import log_evidence as log_evidence
 from .interactive.results import ScanDesign as ScanDesign
 from .interactive.results import ScanImage as ScanImage
 from .interactive.results import ScanVolume as ScanVolume
@@ -78,77 +37,50 @@ from .interactive.scan import LoadedScan as LoadedScan
 from .interactive.scan import load as load
 from .model.generalized_linear import GeneralizedLinearModel as GeneralizedLinearModel
 from .model.generalized_linear import SiteBlock as SiteBlock
-from .model.generalized_linear import with_noise_covariance as with_noise_covariance
-from .model.posterior import GaussianPosterior as GaussianPosterior
 from .model.slice import SliceModel as SliceModel
-from .model.sparsity import Coefficients as Coefficients
-from .model.sparsity import ImageFacts as ImageFacts
 from .model.sparsity import SparsityBlock as SparsityBlock
-from .operators.base import LinearOperator as LinearOperator
-from .operators.cartesian_fourier import CartesianLines as CartesianLines
-from .operators.cartesian_fourier import cartesian as cartesian
-from .operators.elementary import Dense as Dense
-from .operators.elementary import Identity as Identity
-from .operators.nonuniform import NonUniformFourier as NonUniformFourier
-from .operators.sparsity import FiniteDifferences as FiniteDifferences
-from .operators.sparsity import Wavelet as Wavelet
-from .operators.trajectory import equispaced_angles as equispaced_angles
-from .operators.trajectory import golden_angles as golden_angles
-from .operators.trajectory import interleaf_angles as interleaf_angles
-from .operators.trajectory import radial_spokes as radial_spokes
-from .operators.trajectory import turned as turned
-from .readouts.grid import centre_lines as centre_lines
 from .registry import register_block as register_block
 from .registry import register_site as register_site
-from .scan.calibration import coil_combined as coil_combined
-from .scan.calibration import estimate_coil_maps as estimate_coil_maps
-from .scan.calibration import estimate_noise_variance as estimate_noise_variance
-from .scan.calibration import prewhiten as prewhiten
 from .scan.data import ImageStack as ImageStack
 from .scan.data import KSpaceData as KSpaceData
 from .scan.data import TrajectoryData as TrajectoryData
-from .scan.io.safe import ReadLimits as ReadLimits
-from .scan.io.source import ReadOptions as ReadOptions
-from .scan.io.source import register_reader as register_reader
-from .scan.simulation.random_head import random_head as random_head
 from .scan.simulation.scanner import load_phantom as load_phantom
-from .scan.simulation.scanner import load_phantom_shots as load_phantom_shots
-from .scan.simulation.scanner import simulate_scan as simulate_scan
-from .scan.trajectories import GradientLimits as GradientLimits
-from .scan.trajectories import from_bart as from_bart
-from .scan.trajectories import from_mri_nufft as from_mri_nufft
-from .scan.trajectories import maps_from_bart as maps_from_bart
-from .scan.trajectories import maps_to_bart as maps_to_bart
-from .scan.trajectories import nyquist_turns as nyquist_turns
-from .scan.trajectories import planes_from_bart as planes_from_bart
-from .scan.trajectories import planes_to_bart as planes_to_bart
-from .scan.trajectories import point_spread as point_spread
-from .scan.trajectories import samples_from_bart as samples_from_bart
-from .scan.trajectories import samples_to_bart as samples_to_bart
-from .scan.trajectories import spiral_readout as spiral_readout
-from .scan.trajectories import to_bart as to_bart
-from .scan.trajectories import to_mri_nufft as to_mri_nufft
-from .sites.base import Site as Site
-from .sites.base import SuperGaussian as SuperGaussian
-from .sites.likelihoods import BernoulliResponse as BernoulliResponse
-from .sites.likelihoods import GaussianResponse as GaussianResponse
-from .sites.likelihoods import Hinge as Hinge
-from .sites.likelihoods import Logistic as Logistic
-from .sites.likelihoods import Poisson as Poisson
-from .sites.likelihoods import PoissonResponse as PoissonResponse
-from .sites.priors import ExponentialPower as ExponentialPower
-from .sites.priors import Gaussian as Gaussian
-from .sites.priors import Generic as Generic
-from .sites.priors import Laplace as Laplace
-from .sites.priors import PositiveMixture as PositiveMixture
-from .sites.priors import Sech2 as Sech2
-from .sites.priors import ShiftedMixture as ShiftedMixture
-from .sites.priors import StudentT as StudentT
-from .sites.priors import Tilted as Tilted
 from .status import Convergence as Convergence
 from .status import Status as Status
-from .variances.base import Exact as Exact
-from .variances.base import Lanczos as Lanczos
-from .variances.columns import ExactByColumns as ExactByColumns
-from .variances.control_variate import ControlVariate as ControlVariate
-from .variances.control_variate import MonteCarlo as MonteCarlo
+
+__all__ = [  # noqa: RUF022 (in the order of the reference)
+    "load",
+    "LoadedScan",
+    "ScanImage",
+    "ScanVolume",
+    "ScanDesign",
+    "StrategyComparison",
+    "load_run",
+    "measure",
+    "Recipe",
+    "load_recipe",
+    "strategy_names",
+    "make_strategy",
+    "KSpaceData",
+    "TrajectoryData",
+    "ImageStack",
+    "load_phantom",
+    "calibrate",
+    "SliceModel",
+    "SparsityBlock",
+    "GeneralizedLinearModel",
+    "SiteBlock",
+    "DoubleLoop",
+    "reconstruct",
+    "map_estimate",
+    "run_design",
+    "register_block",
+    "register_site",
+    "register_strategy",
+    "register_trajectory",
+    "Status",
+    "Convergence",
+    "MriDesignError",
+    "InputError",
+    "UsageError",
+]

@@ -27,15 +27,15 @@ image[4:12, 5:13] = 1 + 0.3j
 image[6:9, 7:10] = 0.4j
 noise_sd = 0.05
 lines = [6, 7, 8, 9, 10, 3, 13]
-X = md.cartesian(lines, (N, N))
+X = md.operators.cartesian(lines, (N, N))
 data = X(image) + noise_sd * (rng.standard_normal(X.out_shape) + 1j * rng.standard_normal(X.out_shape))
 model = md.GeneralizedLinearModel(
     X,
     data,
     noise_sd**2,
     (
-        md.SiteBlock("pixels", md.Identity((N, N)), md.Laplace(3 * noise_sd)),
-        md.SiteBlock("differences", md.FiniteDifferences((N, N)), md.Laplace(6 * noise_sd)),
+        md.SiteBlock("pixels", md.operators.Identity((N, N)), md.sites.Laplace(3 * noise_sd)),
+        md.SiteBlock("differences", md.operators.FiniteDifferences((N, N)), md.sites.Laplace(6 * noise_sd)),
     ),
 )
 
@@ -45,10 +45,15 @@ model = md.GeneralizedLinearModel(
 # With exact variances φ goes down in every outer loop, and -φ/2 (plus constants) is a lower bound of log P(y).
 
 # %%
-inner = md.IRLS(tolerance=1e-9, max_iterations=200, solver_tolerance=1e-3)
-exact = md.DoubleLoop(md.Exact(), inner, outer_iterations=15, tolerance=1e-4).infer(model, rng)
+inner = md.estimation.IRLS(tolerance=1e-9, max_iterations=200, solver_tolerance=1e-3)
+exact = md.DoubleLoop(md.variances.Exact(), inner, outer_iterations=15, tolerance=1e-4).infer(model, rng)
 print("phi:", np.round(exact.criterion, 3), exact.criterion_kind)
-print("evidence bound:", round(md.evidence_bound(model, exact.criterion[-1]), 3), "-", exact.convergence.status.value)
+print(
+    "evidence bound:",
+    round(md.inference.evidence_bound(model, exact.criterion[-1]), 3),
+    "-",
+    exact.convergence.status.value,
+)
 
 # %% [markdown]
 # ## Three ways to the variances
@@ -60,11 +65,11 @@ print("evidence bound:", round(md.evidence_bound(model, exact.criterion[-1]), 3)
 reference = exact.variances.values[1]
 analyses = [block.analysis for block in model.blocks]
 for estimator in (
-    md.Lanczos(20),
-    md.Lanczos(80),
-    md.Lanczos(N * N),
-    md.MonteCarlo(12, tolerance=1e-3),
-    md.MonteCarlo(200, tolerance=1e-3),
+    md.variances.Lanczos(20),
+    md.variances.Lanczos(80),
+    md.variances.Lanczos(N * N),
+    md.variances.MonteCarlo(12, tolerance=1e-3),
+    md.variances.MonteCarlo(200, tolerance=1e-3),
 ):
     found = estimator(exact.precision, analyses, np.random.default_rng(0), exact.mean)
     ratio = found.values[1] / reference
@@ -76,7 +81,7 @@ for estimator in (
 # The posterior mean is smoother than MAP: the variances z enter the penalty as sqrt(|s|² / σ² + z).
 
 # %%
-mode, how = md.MaximumAPosteriori()(model)
-for name, found in (("mean", exact.mean), ("MAP", mode), ("zero-filled", md.zero_filled(model))):
+mode, how = md.estimation.MaximumAPosteriori()(model)
+for name, found in (("mean", exact.mean), ("MAP", mode), ("zero-filled", md.estimation.zero_filled(model))):
     print(f"{name:12s} relative error {md.measure(found, image).relative_l2:.4f}")
 print("MAP:", how.status.value, "in", how.matvecs, "multiplications")

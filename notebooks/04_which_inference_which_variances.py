@@ -27,7 +27,13 @@ import mri_design as md
 N = 32 if os.environ.get("MRI_DESIGN_NOTEBOOK_SIZE") == "small" else 64
 s = np.linspace(-4, 4, 201)
 axes = (figure := Figure(figsize=(6, 3), layout="constrained")).subplots()
-for site in (md.Gaussian(1), md.Laplace(1), md.ExponentialPower(0.5, 1), md.StudentT(3, 1), md.Logistic(1, 2)):
+for site in (
+    md.sites.Gaussian(1),
+    md.sites.Laplace(1),
+    md.sites.ExponentialPower(0.5, 1),
+    md.sites.StudentT(3, 1),
+    md.sites.Logistic(1, 2),
+):
     axes.plot(s, site.log_t(s), label=f"{type(site).__name__}, {'' if site.log_concave else 'not '}log-concave")
 axes.set(xlabel="s / σ", ylabel="log t(s)", ylim=(-5, 1))
 axes.legend(fontsize=7)
@@ -41,12 +47,12 @@ figure
 # %%
 recipe = md.load_recipe(None).replacing("simulation", matrix=N)
 scan = md.load("phantom:t2w", recipe=recipe).calibrated
-truth, one = md.truth_of(scan), scan.slice_model(0, **recipe.slice_settings)
+truth, one = md.experiment.truth_of(scan), scan.slice_model(0, **recipe.slice_settings)
 rule = md.make_strategy("vd-polynomial:4")
 lines = md.run_design([one], rule, N // 4, recipe, seed=0, start=rule.default_start(one.candidates, N // 4)).trace.lines
-model, inner, rng = one.model(lines), md.Automatic(1e-6), np.random.default_rng(0)
+model, inner, rng = one.model(lines), md.estimation.Automatic(1e-6), np.random.default_rng(0)
 posteriors = {
-    name: md.DoubleLoop(md.ExactByColumns(), inner, 20, tolerance=1e-3, algorithm=name).infer(model, rng)
+    name: md.DoubleLoop(md.variances.ExactByColumns(), inner, 20, tolerance=1e-3, algorithm=name).infer(model, rng)
     for name in ("second", "hybrid", "first")
 }
 exact = posteriors["second"]
@@ -60,9 +66,9 @@ exact = posteriors["second"]
 # %%
 analyses, z = [block.analysis for block in model.blocks], exact.marginals.values[1]
 families = {
-    "Lanczos": [md.Lanczos(k) for k in (10, 30, 100, 300)],
-    "perturb-and-solve": [md.MonteCarlo(k) for k in (2, 8, 32)],
-    "control variate": [md.ControlVariate(k) for k in (2, 8, 32)],
+    "Lanczos": [md.variances.Lanczos(k) for k in (10, 30, 100, 300)],
+    "perturb-and-solve": [md.variances.MonteCarlo(k) for k in (2, 8, 32)],
+    "control variate": [md.variances.ControlVariate(k) for k in (2, 8, 32)],
 }
 left, right = (figure := Figure(figsize=(9, 3), layout="constrained")).subplots(1, 2)
 print(f"{'':18s} {'kind':12s} products  median error  stated standard error, bias")
@@ -90,8 +96,13 @@ figure
 
 # %%
 for what, shrink in (("posterior", 1.0), ("nearly MAP", 1e-4)):
-    problem = md.PenalisedProblem.smoothed(model, tuple(shrink * v for v in exact.marginals.values))
-    for solver in (md.IRLS(max_iterations=500), md.LBFGS(), md.ADMM(), md.Automatic()):
+    problem = md.estimation.PenalisedProblem.smoothed(model, tuple(shrink * v for v in exact.marginals.values))
+    for solver in (
+        md.estimation.IRLS(max_iterations=500),
+        md.estimation.LBFGS(),
+        md.estimation.ADMM(),
+        md.estimation.Automatic(),
+    ):
         how = solver(problem, model.back_projection())[1]
         print(f"{what:10s} {type(solver).__name__:9s} {how.matvecs:5d} products, {how.status.value}")
 point = md.map_estimate(model, smoothing=0.0)
@@ -106,7 +117,9 @@ print(f"relative errors: MAP {errors[0]:.4f}, posterior mean {errors[1]:.4f}")
 # where the default prior promises too much. The image itself loses: evidence gives up the dark background.
 
 # %%
-learnt = md.learn_hyperparameters(model, md.DoubleLoop(md.ControlVariate(8), None, 10, 0.02), rng, tolerance=0.05)
+learnt = md.inference.learn_hyperparameters(
+    model, md.DoubleLoop(md.variances.ControlVariate(8), None, 10, 0.02), rng, tolerance=0.05
+)
 print({name: f"rate x {rate:.2g}" for name, rate in learnt.trace[-1].rates.items()}, learnt.convergence.status.value)
 every, rest = one.encoding(), np.setdiff1d(np.arange(N), lines)
 panels = (figure := Figure(figsize=(9, 3), layout="constrained")).subplots(1, 2, sharey=True)
@@ -132,11 +145,11 @@ figure
 inputs = (rng := np.random.default_rng(1)).standard_normal((80, 3))
 labels = np.where(rng.random(80) < 1 / (1 + np.exp(-inputs @ [2.0, -1.0, 0.0])), 1, -1)
 for count in (1, 2, 3):
-    likelihood = md.SiteBlock("labels", md.operators.Dense(inputs[:, :count]), md.Logistic(labels))
-    weights = md.SiteBlock("weights", md.Identity((count,), is_complex=False), md.Gaussian(0.25))
+    likelihood = md.SiteBlock("labels", md.operators.Dense(inputs[:, :count]), md.sites.Logistic(labels))
+    weights = md.SiteBlock("weights", md.operators.Identity((count,), is_complex=False), md.sites.Gaussian(0.25))
     regression = md.GeneralizedLinearModel.of_sites([likelihood, weights])
-    found = md.DoubleLoop(md.Exact(), outer_iterations=50, tolerance=1e-5).infer(regression, rng)
-    print(found.mean.round(2), "+-", np.sqrt(found.image_variances).round(2), md.log_evidence(found))
+    found = md.DoubleLoop(md.variances.Exact(), outer_iterations=50, tolerance=1e-5).infer(regression, rng)
+    print(found.mean.round(2), "+-", np.sqrt(found.image_variances).round(2), md.inference.log_evidence(found))
 
 # %% [markdown]
 # ## Which to use when

@@ -30,7 +30,7 @@ recipe = md.load_recipe(None).replacing("simulation", matrix=MATRIX, phase="roug
 
 def slice_of(name, seed=0):
     scan = md.load(name, recipe=recipe, seed=seed).calibrated
-    return scan.slice_model(0, **recipe.slice_settings), md.truth_of(scan)
+    return scan.slice_model(0, **recipe.slice_settings), md.experiment.truth_of(scan)
 
 
 one, truth = slice_of("phantom:t2w")
@@ -42,7 +42,7 @@ one, truth = slice_of("phantom:t2w")
 # notebook, a 3 T image with a rough phase, which is not one of them.
 
 # %%
-heads = [md.random_head(MATRIX, np.random.default_rng(seed)) for seed in range(3)]
+heads = [md.scan.random_head(MATRIX, np.random.default_rng(seed)) for seed in range(3)]
 figure = Figure(figsize=(9, 2.6), layout="constrained")
 for panel, image in zip(figure.subplots(1, 4), (*heads, truth), strict=True):
     panel.imshow(abs(image), cmap="gray", vmax=1.1)
@@ -59,7 +59,7 @@ figure
 # %%
 def design(strategy, slices=(one,), stop=None, lines=LINES):
     start = strategy.default_start(one.candidates, lines)
-    options = md.DesignOptions(stop=stop)
+    options = md.experiment.DesignOptions(stop=stop)
     return md.run_design(slices, strategy, lines, recipe, seed=0, start=start, options=options).trace
 
 
@@ -68,7 +68,7 @@ def error(lines):
     return md.measure(image, truth).relative_l2
 
 
-learner, oracle = md.Calibrated(), md.OracleResidual(truths=(truth,))
+learner, oracle = md.design.Calibrated(), md.design.OracleResidual(truths=(truth,))
 rules = [md.make_strategy("information-gain"), learner, md.make_strategy("vd-polynomial:4"), oracle]
 traces = {rule.name: design(rule) for rule in rules}
 errors = {name: error(trace.lines) for name, trace in traces.items()}
@@ -108,23 +108,23 @@ figure
 # Right: the error that is really left on every unmeasured line, and what three parties think of it.
 
 # %%
-posterior = md.DoubleLoop(md.ControlVariate()).infer(one.model(trace.lines), np.random.default_rng(0))
-view = md.DesignView(md.LineCandidates(one.measured, trace.lines, LINES), [posterior], trace.steps)
+posterior = md.DoubleLoop(md.variances.ControlVariate()).infer(one.model(trace.lines), np.random.default_rng(0))
+view = md.design.DesignView(md.design.LineCandidates(one.measured, trace.lines, LINES), [posterior], trace.steps)
 before, after = learner.error_models(view)
 expected = learner.predicted(view, np.random.default_rng(0)).expected
 actual = np.sum(abs(one.encoding()(posterior.mean - truth)) ** 2, axis=(0, 2))
 predictions = {
     "posterior": expected,
-    "random heads": md.Calibrated(online=False).corrected(view, expected),
+    "random heads": md.design.Calibrated(online=False).corrected(view, expected),
     "and this scan": learner.corrected(view, expected),
 }
 
 figure = Figure(figsize=(9, 4.5), layout="constrained")
 weights, lines = figure.subplots(1, 2)
 for shift, (model, name) in enumerate(((before, "random heads"), (after, "and this scan"))):
-    places, spread = np.arange(len(md.FEATURES)) + 0.3 * shift, np.sqrt(np.diag(model.covariance))
+    places, spread = np.arange(len(md.design.FEATURES)) + 0.3 * shift, np.sqrt(np.diag(model.covariance))
     weights.errorbar(model.mean, places, xerr=spread, fmt=".", label=name)
-weights.set(yticks=range(len(md.FEATURES)), yticklabels=md.FEATURES, xlabel="weight")
+weights.set(yticks=range(len(md.design.FEATURES)), yticklabels=md.design.FEATURES, xlabel="weight")
 weights.legend(loc="upper left")
 left = ~trace.mask()
 lines.semilogy(np.where(left, actual, np.nan), "k.", label="actual")
@@ -142,7 +142,7 @@ figure
 # several scans can be added, for one mask that serves others too; `mri-design protocol` does it for whole data sets.
 
 # %%
-rule = md.UntilError(0.15 if SMALL else 0.1)
+rule = md.design.UntilError(0.15 if SMALL else 0.1)
 ended = design(learner, stop=rule, lines=MATRIX)
 last = (ended.declined or ended.steps[-1]).forecast
 print(f"{len(ended.lines)} lines; predicted error {last.predicted_error:.3f}, actual {error(ended.lines):.3f}")

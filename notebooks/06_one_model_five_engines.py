@@ -28,10 +28,10 @@ import mri_design as md
 COUNT = 30 if os.environ.get("MRI_DESIGN_NOTEBOOK_SIZE") == "small" else 60
 rng, truth = np.random.default_rng(4), np.array([2.5, -1.0])
 inputs = rng.standard_normal((COUNT, 2))
-response = md.BernoulliResponse()
+response = md.sites.BernoulliResponse()
 labels = response.draw(inputs @ truth, rng)
-prior = md.SiteBlock("weights", md.Identity((2,), is_complex=False), md.Gaussian(0.1))
-likelihood = md.SiteBlock("labels", md.operators.Dense(inputs), md.Logistic(labels))
+prior = md.SiteBlock("weights", md.operators.Identity((2,), is_complex=False), md.sites.Gaussian(0.1))
+likelihood = md.SiteBlock("labels", md.operators.Dense(inputs), md.sites.Logistic(labels))
 model = md.GeneralizedLinearModel.of_sites([likelihood, prior])
 
 # %% [markdown]
@@ -58,11 +58,11 @@ exact_std = np.sqrt(np.einsum("ij,ijk->k", weights, (grid - exact_mean) ** 2))
 
 # %%
 engines = {
-    "double loop": md.DoubleLoop(md.Exact(), outer_iterations=60, tolerance=1e-6),
-    "variational Gaussian": md.VariationalGaussian(md.Exact(), tolerance=1e-6),
-    "decoupled": md.DecoupledGaussian(tolerance=1e-3),
-    "Laplace propagation": md.LaplacePropagation(chunk_size=10),
-    "Laplace filter": md.LaplaceFilter(),
+    "double loop": md.DoubleLoop(md.variances.Exact(), outer_iterations=60, tolerance=1e-6),
+    "variational Gaussian": md.glm.VariationalGaussian(md.variances.Exact(), tolerance=1e-6),
+    "decoupled": md.glm.DecoupledGaussian(tolerance=1e-3),
+    "Laplace propagation": md.glm.LaplacePropagation(chunk_size=10),
+    "Laplace filter": md.glm.LaplaceFilter(),
 }
 found = {}
 print(f"{'':21s} {'mean':>14s}   {'std':>12s}   bound on log Z   seconds")
@@ -70,7 +70,7 @@ for name, engine in engines.items():
     began = time.perf_counter()
     posterior = found[name] = engine.infer(model, np.random.default_rng(0))
     seconds, std = time.perf_counter() - began, np.sqrt(posterior.image_variances)
-    bound = f"{md.evidence_bound(model, posterior.criterion[-1]):.4f}" if posterior.criterion else "none"
+    bound = f"{md.inference.evidence_bound(model, posterior.criterion[-1]):.4f}" if posterior.criterion else "none"
     print(f"{name:21s} {posterior.mean.round(3)!s:>14s}   {std.round(3)!s:>12s}   {bound:>14s}   {seconds:.3f}")
 print(f"{'exact':21s} {exact_mean.round(3)!s:>14s}   {exact_std.round(3)!s:>12s}   {log_z:>14.4f}")
 
@@ -84,7 +84,7 @@ angles = np.linspace(0, 2 * np.pi, 100)
 circle = np.stack([np.cos(angles), np.sin(angles)])
 for panel, (name, posterior) in zip(panels, found.items(), strict=True):
     panel.contour(axis, axis, log_joint.T - log_joint.max(), levels=[-4.5, -2, -0.5], colors="0.6", linestyles="solid")
-    root = np.linalg.cholesky(md.FilterState.from_posterior(posterior).covariance)
+    root = np.linalg.cholesky(md.glm.FilterState.from_posterior(posterior).covariance)
     for radius in (1, 2):
         panel.plot(*(posterior.mean[:, None] + radius * root @ circle), "C0", lw=1)
     panel.plot(*posterior.mean, "C0.")
@@ -99,9 +99,9 @@ figure
 
 # %%
 counts = rng.poisson(np.exp(inputs @ [0.5, -0.5]))
-small = md.SiteBlock("weights", md.Identity((2,), is_complex=False), md.Gaussian(1.0))
+small = md.SiteBlock("weights", md.operators.Identity((2,), is_complex=False), md.sites.Gaussian(1.0))
 spikes = md.GeneralizedLinearModel.of_sites(
-    [md.SiteBlock("counts", md.operators.Dense(inputs), md.Poisson(counts)), small]
+    [md.SiteBlock("counts", md.operators.Dense(inputs), md.sites.Poisson(counts)), small]
 )
 try:
     engines["double loop"].infer(spikes, rng)
@@ -116,9 +116,9 @@ for name in list(engines)[1:]:
 # A posterior is a state to design from, whoever made it: the input within a power whose label would tell most.
 
 # %%
-search = md.InfomaxQuery(3.0, response=response)
+search = md.glm.InfomaxQuery(3.0, response=response)
 for name, posterior in found.items():
-    query = search.propose(md.FilterState.from_posterior(posterior))
+    query = search.propose(md.glm.FilterState.from_posterior(posterior))
     x = query.x * np.sign(query.x[0])
     print(f"{name:21s} ask at {x.round(2)}, expected gain {query.score:.3f}, log odds {abs(query.mean):.2f}")
 

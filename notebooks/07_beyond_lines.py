@@ -49,7 +49,7 @@ def panels(titles, pictures, **drawn):
 # %%
 plane = recipe.replacing("design", encoding="plane")
 scan = md.load("phantom:t2w", recipe=plane).calibrated
-one, truth = scan.slice_model(0, **plane.slice_settings), md.truth_of(scan)
+one, truth = scan.slice_model(0, **plane.slice_settings), md.experiment.truth_of(scan)
 samples = MATRIX**2 // 6
 
 
@@ -87,20 +87,20 @@ for name in ("calibrated", "vd-polynomial:8", "poisson-disc", "low-pass"):
 # the image; it shows how far from the point its artefacts begin.
 
 # %%
-limits = md.GradientLimits(amplitude=0.04, slew=150.0)  # T/m, T/m/s
-turns = md.nyquist_turns(MATRIX, 4 * ARMS, density=1.5)
-arm = md.spiral_readout(MATRIX, turns, limits, field_of_view=0.24, density=1.5).samples
+limits = md.scan.GradientLimits(amplitude=0.04, slew=150.0)  # T/m, T/m/s
+turns = md.scan.nyquist_turns(MATRIX, 4 * ARMS, density=1.5)
+arm = md.scan.spiral_readout(MATRIX, turns, limits, field_of_view=0.24, density=1.5).samples
 sets = {
-    "golden spokes": md.radial_spokes(MATRIX, md.golden_angles(SPOKES)),
-    "spiral, even full turn": md.turned(arm, md.interleaf_angles(ARMS, "full-turn")),
-    "spiral, half turn": md.turned(arm, md.interleaf_angles(ARMS, "half-turn")),
+    "golden spokes": md.operators.radial_spokes(MATRIX, md.operators.golden_angles(SPOKES)),
+    "spiral, even full turn": md.operators.turned(arm, md.operators.interleaf_angles(ARMS, "full-turn")),
+    "spiral, half turn": md.operators.turned(arm, md.operators.interleaf_angles(ARMS, "half-turn")),
 }
 figure = Figure(figsize=(9, 6), layout="constrained")
 for (curves, spread), (title, shots) in zip(figure.subplots(2, 3).T, sets.items(), strict=True):
     for shot in shots:
         curves.plot(shot[:, 1], shot[:, 0], color="0.3", linewidth=0.5)
     curves.set(title=f"{title}: {shots.shape[0]} x {shots.shape[1]}", aspect="equal", xlabel="kx", ylabel="ky")
-    point = abs(md.point_spread(shots, (MATRIX, MATRIX)))
+    point = abs(md.scan.point_spread(shots, (MATRIX, MATRIX)))
     spread.imshow(20 * np.log10(point + 1e-3), vmin=-60, vmax=0)
     spread.set(title="point spread, -60 to 0 dB", xticks=[], yticks=[])
 figure
@@ -114,7 +114,7 @@ figure
 # %%
 results = {}
 for title, shots in sets.items():
-    made = md.load_phantom_shots("brain", shots, shape=MATRIX, rng=np.random.default_rng(0))
+    made = md.scan.load_phantom_shots("brain", shots, shape=MATRIX, rng=np.random.default_rng(0))
     data = md.TrajectoryData(made.kspace, made.trajectory, (MATRIX, MATRIX), noise_variance=made.noise_variance)
     along = md.calibrate(data, recipe).slice_model(0, **recipe.slice_settings)
     found = md.reconstruct(along, None, "mean", recipe, np.random.default_rng(0))
@@ -136,14 +136,16 @@ panels(["posterior mean", "posterior std, x 4", "actual error, x 4"], pictures, 
 
 # %%
 model = results["golden spokes"][0].model()
-root = md.drawn_root(recipe.inference.engine().infer(model, np.random.default_rng(0)), np.random.default_rng(1))
+root = md.glm.drawn_root(recipe.inference.engine().infer(model, np.random.default_rng(0)), np.random.default_rng(1))
 angles = np.linspace(0, np.pi, 4 * SPOKES, endpoint=False)
-family = md.rotations(md.radial_spokes(MATRIX, [0.0])[0])
-best = md.best_shot(root, family, angles, lambda k: md.NonUniformFourier(k, (MATRIX, MATRIX)), radius=angles[1])
+family = md.glm.rotations(md.operators.radial_spokes(MATRIX, [0.0])[0])
+best = md.glm.best_shot(
+    root, family, angles, lambda k: md.operators.NonUniformFourier(k, (MATRIX, MATRIX)), radius=angles[1]
+)
 print(f"best candidate {best.candidate_gains.max() / 2:.2f} nats, after its gradient {best.gain / 2:.2f}")
 axes = (figure := Figure(figsize=(7, 2.6), layout="constrained")).subplots()
 axes.plot(np.degrees(angles), best.candidate_gains / 2, ".-")
 axes.plot(np.degrees(best.parameters), [best.gain / 2], "*", markersize=12)
-axes.vlines(np.degrees(md.golden_angles(SPOKES) % np.pi), *axes.get_ylim(), color="0.8", zorder=0)
+axes.vlines(np.degrees(md.operators.golden_angles(SPOKES) % np.pi), *axes.get_ylim(), color="0.8", zorder=0)
 axes.set(xlabel="angle (degrees); grey: measured", ylabel="information (nats)")
 figure

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mri_design import equispaced_angles, radial_spokes
+from mri_design.operators import equispaced_angles, radial_spokes
 
 
 def noise(shape: tuple[int, ...], dtype: DTypeLike = "D", seed: int = 0) -> np.ndarray:

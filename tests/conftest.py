@@ -14,10 +14,18 @@ from mri_design.errors import say_once
 from mri_design.experiment import ORACLES, TRAINING_RULES
 from mri_design.experiment.strategies import STRATEGIES
 from mri_design.kinds import KINDS
-from mri_design.operators import RealAndImaginary, RealImage
+from mri_design.operators import (
+    Dense,
+    FiniteDifferences,
+    Identity,
+    LinearOperator,
+    RealAndImaginary,
+    RealImage,
+    Wavelet,
+)
 from mri_design.registry import BLOCKS, SITES
 from mri_design.scan.io.source import REGISTERED
-from mri_design.sites import ENGINES
+from mri_design.sites import ENGINES, Laplace
 from tests.slow_cases import slow_case
 
 MODEL_NAMES = ["moduli", "groups", "parts", "real image", "coils", "wavelet", "matrix"]
@@ -39,35 +47,35 @@ def _piecewise(shape: tuple[int, int]) -> np.ndarray:
     return image
 
 
-def _parts(name: str, rng: np.random.Generator) -> tuple[md.LinearOperator, np.ndarray, dict[str, tuple]]:
+def _parts(name: str, rng: np.random.Generator) -> tuple[LinearOperator, np.ndarray, dict[str, tuple]]:
     """X, a true image, and (analysis, relative scale, group axes) by block name."""
     if name == "matrix":
         u = np.zeros(8)
         u[[1, 2, 5]] = 1.5, 1.0, -2.0
         walk = np.eye(8)[1:] - np.eye(8)[:-1]
-        X = md.Dense(rng.standard_normal((5, 8)) / np.sqrt(5))
-        return X, u, {"entries": (md.Identity((8,), is_complex=False), 1.0, ()), "steps": (md.Dense(walk), 0.5, ())}
+        X = Dense(rng.standard_normal((5, 8)) / np.sqrt(5))
+        return X, u, {"entries": (Identity((8,), is_complex=False), 1.0, ()), "steps": (Dense(walk), 0.5, ())}
     shape = (5, 4) if name in ("parts", "coils") else (6, 5)
     image = _piecewise(shape)
     lines = [shape[0] // 2, shape[0] // 2 - 1, 0]
     if name == "real image":
-        pixels, slopes = (kind(shape, is_complex=False) for kind in (md.Identity, md.FiniteDifferences))
+        pixels, slopes = (kind(shape, is_complex=False) for kind in (Identity, FiniteDifferences))
         analysis = {"pixels": (pixels, 0.5, ()), "differences": (slopes, 1.0, ())}
-        return md.cartesian(lines, shape) @ RealImage(shape), image, analysis
+        return md.operators.cartesian(lines, shape) @ RealImage(shape), image, analysis
     u = image * np.exp(0.3j * np.arange(shape[1]))
     maps = None
     if name == "coils":
         maps = rng.standard_normal((3, *shape)) + 1j * rng.standard_normal((3, *shape))
         maps /= np.sqrt((np.abs(maps) ** 2).sum(axis=0))
-    X = md.cartesian(lines, shape, maps)
+    X = md.operators.cartesian(lines, shape, maps)
     if name == "parts":
-        slopes = RealAndImaginary((2, *shape)) @ md.FiniteDifferences(shape)
+        slopes = RealAndImaginary((2, *shape)) @ FiniteDifferences(shape)
         return X, u, {"pixels": (RealAndImaginary(shape), 0.5, ()), "differences": (slopes, 1.0, ())}
-    slopes = md.FiniteDifferences(shape)
+    slopes = FiniteDifferences(shape)
     if name == "wavelet":
-        return X, u, {"wavelet": (md.Wavelet(shape, "db2", 1), 1.0, ()), "differences": (slopes, 0.5, ())}
+        return X, u, {"wavelet": (Wavelet(shape, "db2", 1), 1.0, ()), "differences": (slopes, 0.5, ())}
     group = (-3,) if name == "groups" else ()
-    return X, u, {"pixels": (md.Identity(shape), 0.5, ()), "differences": (slopes, 1.0, group)}
+    return X, u, {"pixels": (Identity(shape), 0.5, ()), "differences": (slopes, 1.0, group)}
 
 
 TESTS = Path(__file__).parent
@@ -129,12 +137,12 @@ def registries_as_before() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def tiny_model() -> ModelBuilder:
-    """(name, site=md.Laplace, scale=1, sigma=0.1, seed=0, real=float64) -> a model with simulated data.
+    """(name, site=md.sites.Laplace, scale=1, sigma=0.1, seed=0, real=float64) -> a model with simulated data.
 
     ``site`` makes a potential from a scale tau in units of 1; a typical coefficient is 10 sigma.
     """
 
-    def build(name, site=md.Laplace, *, scale=1.0, sigma=0.1, seed=0, real=np.float64):
+    def build(name, site=Laplace, *, scale=1.0, sigma=0.1, seed=0, real=np.float64):
         rng = np.random.default_rng(seed)
         X, u, analysis = _parts(name, rng)
         clean = X(u)

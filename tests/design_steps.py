@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from mri_design import Choice, SliceModel
-from mri_design.design import DesignStep, Evaluate, Forecast, Outcome, ReferenceSlice, Trial
+from mri_design import SliceModel
+from mri_design.design import Choice, DesignStep, Evaluate, Forecast, Outcome, ReferenceSlice, Trial
 from mri_design.operators import Array
 
 Part = TypeVar("Part", DesignStep, Forecast)

@@ -8,26 +8,31 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.design import LineCandidates, UntilError
+from mri_design.experiment import DesignOptions
+from mri_design.operators import Dense, Identity
+from mri_design.sites import Generic, Laplace
+from mri_design.variances import MonteCarlo
 
 WIDE = np.linspace(0.5, 1.5, 900)
 CAUCHY = (lambda x: -np.log1p(x), lambda x: -1 / (1 + x), lambda x: 1 / (1 + x) ** 2)
 SLICE = md.load("phantom:brain", recipe={"simulation": {"matrix": 32}}).calibrated.slice_model()
 MADE: Mapping[str, Callable[[], object]] = {
-    "CartesianLines": lambda: md.cartesian(range(9), (32, 32), np.ones((2, 32, 32)) / np.sqrt(2)),
-    "Dense": lambda: md.Dense(np.ones((40, 30))),
-    "DesignOptions": lambda: md.DesignOptions(stop=md.UntilError(0.1), callback=lambda state: None),
+    "CartesianLines": lambda: md.operators.cartesian(range(9), (32, 32), np.ones((2, 32, 32)) / np.sqrt(2)),
+    "Dense": lambda: Dense(np.ones((40, 30))),
+    "DesignOptions": lambda: DesignOptions(stop=UntilError(0.1), callback=lambda state: None),
     "DoubleLoop": md.DoubleLoop,
-    "GaussianPosterior": lambda: md.DoubleLoop(md.MonteCarlo(2), outer_iterations=1).infer(
+    "GaussianPosterior": lambda: md.DoubleLoop(MonteCarlo(2), outer_iterations=1).infer(
         SLICE.model(range(12, 20)), np.random.default_rng(0)
     ),
-    "Generic": lambda: md.Generic(*CAUCHY, log_concave=False, name="own"),
+    "Generic": lambda: Generic(*CAUCHY, log_concave=False, name="own"),
     "ImageStack": lambda: md.ImageStack(np.ones((1, 256, 256), np.float32), header={"a": "b" * 900}),
-    "Laplace": lambda: md.Laplace(WIDE),
-    "LineCandidates": lambda: md.LineCandidates(np.ones(32, dtype=bool), (16, 15), 12),
+    "Laplace": lambda: Laplace(WIDE),
+    "LineCandidates": lambda: LineCandidates(np.ones(32, dtype=bool), (16, 15), 12),
     "SliceModel": lambda: SLICE,
     "Recipe": lambda: md.Recipe().replacing("simulation", matrix=32),
     "Image": lambda: md.reconstruct(SLICE, method="zero-filled"),
-    "SiteBlock": lambda: md.SiteBlock("entries", md.Identity((900,)), md.Laplace(WIDE)),
+    "SiteBlock": lambda: md.SiteBlock("entries", Identity((900,)), Laplace(WIDE)),
     "SparsityBlock": lambda: md.SparsityBlock("wavelet", 3.0),
     "TrajectoryData": lambda: md.TrajectoryData(np.ones((1, 1, 64), np.complex64), np.zeros((64, 2)), (8, 8)),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mri_design import Laplace
+from mri_design.sites import Laplace
 
 
 class Quartic(Laplace):

@@ -1,5 +1,6 @@
 """Which line, sample or shot to measure next: candidates, constraints, the engine, its record and its end."""
 
+from .calibrated import FEATURES as FEATURES
 from .calibrated import Calibrated as Calibrated
 from .calibrated import EarlierScan as EarlierScan
 from .calibrated import ErrorModel as ErrorModel
@@ -47,6 +48,7 @@ from .greedy import expected_energies as expected_energies
 from .greedy import gains_and_energies as gains_and_energies
 from .greedy import gains_of_values as gains_of_values
 from .greedy import generators as generators
+from .greedy import information_gain as information_gain
 from .greedy import lines_of as lines_of
 from .greedy import neighbourhood as neighbourhood
 from .greedy import of_each as of_each
@@ -98,3 +100,25 @@ from .training import shared_lines as shared_lines
 from .training import train as train
 from .training import truth_or_none as truth_or_none
 from .training import with_exchanges as with_exchanges
+
+__all__ = [
+    "FEATURES",
+    "Calibrated",
+    "Choice",
+    "DesignEngine",
+    "DesignState",
+    "DesignStep",
+    "DesignTrace",
+    "DesignView",
+    "ExpectedError",
+    "Forecast",
+    "InformationGain",
+    "LineCandidates",
+    "OracleResidual",
+    "StopRule",
+    "Strategy",
+    "UntilError",
+    "UntilGain",
+    "VariableDensity",
+    "information_gain",
+]

@@ -56,6 +56,7 @@ from .inputs import data_of_array as data_of_array
 from .inputs import load_scan as load_scan
 from .inputs import load_summary as load_summary
 from .inputs import maps_origin as maps_origin
+from .inputs import mr_image_model as mr_image_model
 from .inputs import names_file as names_file
 from .inputs import require_grid_data as require_grid_data
 from .inputs import require_no_slices as require_no_slices
@@ -88,6 +89,7 @@ from .reconstruction import check_size_of_draws as check_size_of_draws
 from .reconstruction import image_rng as image_rng
 from .reconstruction import loops_shown as loops_shown
 from .reconstruction import method_named as method_named
+from .reconstruction import pixel_std as pixel_std
 from .reconstruction import reconstruct as reconstruct
 from .reconstruction import reconstruct_by_recipe as reconstruct_by_recipe
 from .reconstruction import reconstruct_prepared as reconstruct_prepared
@@ -131,3 +133,14 @@ from .volume import neighbour_modulus as neighbour_modulus
 from .volume import neighbours as neighbours
 from .volume import opened_slices as opened_slices
 from .volume import recipe_of_frame as recipe_of_frame
+
+__all__ = [
+    "Checkpoint",
+    "DesignOptions",
+    "Image",
+    "ImageErrors",
+    "InferenceOptions",
+    "mr_image_model",
+    "pixel_std",
+    "truth_of",
+]

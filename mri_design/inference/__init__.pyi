@@ -17,5 +17,18 @@ from .double_loop import hybrid as hybrid
 from .double_loop import site_bounds as site_bounds
 from .evidence import LogDeterminant as LogDeterminant
 from .evidence import PriorEvidence as PriorEvidence
+from .evidence import evidence_bound as evidence_bound
+from .evidence import learn_hyperparameters as learn_hyperparameters
+from .evidence import log_evidence as log_evidence
 from .evidence import prior_log_normaliser as prior_log_normaliser
 from .evidence import site_groups as site_groups
+
+__all__ = [
+    "DoubleLoop",
+    "Engine",
+    "LoopEngine",
+    "WarmStart",
+    "evidence_bound",
+    "learn_hyperparameters",
+    "log_evidence",
+]

@@ -4,6 +4,7 @@ from .generalized_linear import GeneralizedLinearModel as GeneralizedLinearModel
 from .generalized_linear import SiteBlock as SiteBlock
 from .generalized_linear import require_determined as require_determined
 from .generalized_linear import require_model as require_model
+from .generalized_linear import with_noise_covariance as with_noise_covariance
 from .posterior import DEFAULT_MEMORY as DEFAULT_MEMORY
 from .posterior import GaussianPosterior as GaussianPosterior
 from .posterior import PhasedCirculantInverse as PhasedCirculantInverse
@@ -25,8 +26,10 @@ from .slice import non_locally_refined as non_locally_refined
 from .slice import phase_refined as phase_refined
 from .slice import phase_variants as phase_variants
 from .sparsity import AlikePatches as AlikePatches
+from .sparsity import Coefficients as Coefficients
 from .sparsity import Companion as Companion
 from .sparsity import ExpectedImage as ExpectedImage
+from .sparsity import ImageFacts as ImageFacts
 from .sparsity import PhaseMap as PhaseMap
 from .sparsity import PhasePrior as PhasePrior
 from .sparsity import SparsityBlock as SparsityBlock
@@ -35,3 +38,14 @@ from .sparsity import estimate_phase as estimate_phase
 from .sparsity import find_alike as find_alike
 from .sparsity import prior_blocks as prior_blocks
 from .sparsity import unit_modulus as unit_modulus
+
+__all__ = [
+    "Coefficients",
+    "GaussianPosterior",
+    "GeneralizedLinearModel",
+    "ImageFacts",
+    "SiteBlock",
+    "SliceModel",
+    "SparsityBlock",
+    "with_noise_covariance",
+]

@@ -48,3 +48,29 @@ from .trajectory import interleaf_angles as interleaf_angles
 from .trajectory import look_of_trajectory as look_of_trajectory
 from .trajectory import radial_spokes as radial_spokes
 from .trajectory import turned as turned
+
+__all__ = [
+    "CartesianLines",
+    "CartesianSamples",
+    "CentredFFT",
+    "Coils",
+    "Dense",
+    "Diagonal",
+    "FiniteDifferences",
+    "GraphDifferences",
+    "Identity",
+    "LinearOperator",
+    "NonUniformFourier",
+    "RealImage",
+    "RowsOnDisk",
+    "SparseMatrix",
+    "Wavelet",
+    "cartesian",
+    "equispaced_angles",
+    "golden_angles",
+    "interleaf_angles",
+    "radial_spokes",
+    "to_image",
+    "to_kspace",
+    "turned",
+]

@@ -26,14 +26,14 @@ ROUNDING = 1e-5  # relative: trajectories come in single precision, too
 _METRES = 2.5, 12.0  # reach in units of the grid's: one over fields of view below 0.4 m, 2 pi over those below 0.5 m
 _CURES = {  # of every convention that is guessed
     "cycles per field of view": "",
-    "cycles per pixel": "Multiply the columns by the grid's lengths: md.from_mri_nufft(trajectory, shape).",
-    "radians per pixel": "Multiply by the grid's lengths / (2 pi): md.from_mri_nufft(trajectory, shape).",
+    "cycles per pixel": "Multiply the columns by the grid's lengths: md.exchange.from_mri_nufft(trajectory, shape).",
+    "radians per pixel": "Multiply by the grid's lengths / (2 pi): md.exchange.from_mri_nufft(trajectory, shape).",
     "fractions of the largest frequency": "Multiply the columns by half the grid's lengths.",
     "cycles per field of view of a larger grid": "Give the larger grid, or leave out the samples beyond this one.",
     "cycles per metre": "Multiply by the field of view in metres.",
     "radians per metre": "Multiply by the field of view in metres / (2 pi).",
     "swapped columns": "Swap the columns: trajectory[..., ::-1].",
-    "coordinates on the first axis": "Use md.from_bart for 3 rows kx, ky, kz; otherwise move the axis to the end.",
+    "coordinates on the first axis": "Use md.exchange.from_bart for rows kx, ky, kz; else move the axis to the end.",
     "complex kx + i ky": "Stack the parts: np.stack([k.imag, k.real], axis=-1).",
     "three columns": "Take the two columns of the slice's plane, ky first.",
     "unknown": "",

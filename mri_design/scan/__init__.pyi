@@ -7,6 +7,7 @@ from .calibration import calibration_width as calibration_width
 from .calibration import coil_combined as coil_combined
 from .calibration import compressed as compressed
 from .calibration import estimate_coil_maps as estimate_coil_maps
+from .calibration import estimate_noise_variance as estimate_noise_variance
 from .calibration import explained_by_maps as explained_by_maps
 from .calibration import find_centre as find_centre
 from .calibration import gapless_square as gapless_square
@@ -49,6 +50,9 @@ from .sampling import refused_samples as refused_samples
 from .sampling import require_dynamic_range as require_dynamic_range
 from .sampling import require_whole_lines as require_whole_lines
 from .sampling import working_coils as working_coils
+from .simulation.random_head import random_head as random_head
+from .simulation.scanner import load_phantom_shots as load_phantom_shots
+from .simulation.scanner import simulate_scan as simulate_scan
 from .trajectories import GradientLimits as GradientLimits
 from .trajectories import compensated_spread as compensated_spread
 from .trajectories import conjugate_redundancy as conjugate_redundancy
@@ -57,9 +61,29 @@ from .trajectories import largest_side_lobe as largest_side_lobe
 from .trajectories import maps_to_bart as maps_to_bart
 from .trajectories import nyquist_turns as nyquist_turns
 from .trajectories import planes_to_bart as planes_to_bart
+from .trajectories import point_spread as point_spread
 from .trajectories import require_playable as require_playable
 from .trajectories import samples_to_bart as samples_to_bart
 from .trajectories import spiral_curve as spiral_curve
 from .trajectories import spiral_readout as spiral_readout
 from .trajectories import spread_of_mask as spread_of_mask
 from .trajectories import to_bart as to_bart
+
+__all__ = [
+    "GradientLimits",
+    "ImageStack",
+    "KSpaceData",
+    "SliceGeometry",
+    "TrajectoryData",
+    "coil_combined",
+    "estimate_coil_maps",
+    "estimate_noise_variance",
+    "load_phantom_shots",
+    "measure_noise",
+    "nyquist_turns",
+    "point_spread",
+    "prewhiten",
+    "random_head",
+    "simulate_scan",
+    "spiral_readout",
+]

@@ -393,7 +393,7 @@ def spiral_readout(
         too.
     """
     if positive_number("turns", turns) > _MOST_TURNS:
-        cure = "Measure more interleaves (md.nyquist_turns)."
+        cure = "Measure more interleaves (md.scan.nyquist_turns)."
         raise InputError("turns", f"{turns:.4g} of one interleaf", f"at most {_MOST_TURNS}", cure)
     points = max(64, int(np.ceil(_POINTS_PER_TURN * turns)))
     while True:

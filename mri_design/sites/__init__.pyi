@@ -30,3 +30,24 @@ from .priors import Sech2 as Sech2
 from .priors import ShiftedMixture as ShiftedMixture
 from .priors import StudentT as StudentT
 from .priors import Tilted as Tilted
+
+__all__ = [
+    "BernoulliResponse",
+    "ExponentialPower",
+    "Gaussian",
+    "GaussianResponse",
+    "Generic",
+    "Hinge",
+    "Laplace",
+    "Logistic",
+    "Poisson",
+    "PoissonResponse",
+    "PositiveMixture",
+    "ResponseFamily",
+    "Sech2",
+    "ShiftedMixture",
+    "Site",
+    "StudentT",
+    "SuperGaussian",
+    "Tilted",
+]

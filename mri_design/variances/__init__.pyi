@@ -16,3 +16,12 @@ from .control_variate import ControlVariate as ControlVariate
 from .control_variate import MonteCarlo as MonteCarlo
 from .control_variate import PhasedControl as PhasedControl
 from .control_variate import best_share as best_share
+
+__all__ = [
+    "ControlVariate",
+    "Exact",
+    "ExactByColumns",
+    "Lanczos",
+    "MonteCarlo",
+    "VarianceEstimator",
+]

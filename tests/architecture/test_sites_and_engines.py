@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import mri_design as md
+from mri_design.glm import DecoupledGaussian
 from mri_design.sites import ENGINES
 
 NAMED = ("DecoupledGaussian", "DoubleLoop", "LaplaceFilter", "LaplacePropagation", "VariationalGaussian")
@@ -92,4 +93,4 @@ def test_refusals_name_engines_by_what_they_need_by_default(name: str) -> None:
 
 def test_settings_change_what_is_needed() -> None:
     assert md.DoubleLoop(algorithm="first").needs == {"bound", "g"}
-    assert "log_concave" not in md.DecoupledGaussian(delta=1.0).needs
+    assert "log_concave" not in DecoupledGaussian(delta=1.0).needs

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from sigpy.mri.app import EspiritCalib
 
-from mri_design import KSpaceData, NonUniformFourier, TrajectoryData, coil_combined, estimate_coil_maps, load_phantom
+from mri_design import KSpaceData, TrajectoryData, load_phantom
 from mri_design.calibration import central, dense_centre, joint_estimate, maps_from_lines, maps_on_grid, rim_noise
 from mri_design.calibration import coils as module
 from mri_design.calibration.coils import espirit
 from mri_design.experiment import load_scan
-from mri_design.operators import to_image, to_kspace
-from mri_design.scan import calibration_lines, explained_by_maps, gridded_centre
+from mri_design.operators import NonUniformFourier, to_image, to_kspace
+from mri_design.scan import calibration_lines, coil_combined, estimate_coil_maps, explained_by_maps, gridded_centre
 from mri_design.scan.simulation import simulate_coil_maps
 from tests.arrays import noise, spokes
 from tests.calibration.scenes import truth

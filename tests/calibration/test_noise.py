@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, calibrate, estimate_noise_variance, load_phantom
+from mri_design import KSpaceData, Recipe, calibrate, load_phantom
 from mri_design.calibration import correlated_by_signal
 from mri_design.calibration.noise import BESIDE, ENDS, IMAGE_AIR, OBJECT_BESIDE, REPEATS, SIGNAL_OUTSIDE
 from mri_design.experiment import load_scan
 from mri_design.operators import to_image, to_kspace
-from mri_design.scan import measure_noise, readout_positions, with_volume_noise
+from mri_design.scan import estimate_noise_variance, measure_noise, readout_positions, with_volume_noise
 from tests.arrays import noise
 from tests.calibration.scenes import textured, truth
 from tests.refusals import refused

@@ -18,7 +18,7 @@ MIXING = np.array([[2, 0.5, 0], [0.3j, 1, 0.2], [0, 0.4, 0.5 - 0.2j]])
 
 def test_a_given_covariance_becomes_the_identity() -> None:
     scene, covariance = truth(coils=3), 0.02**2 * MIXING @ MIXING.conj().T
-    noisy, silent = (md.prewhiten(scene.scan(sd, mixing=MIXING), covariance).kspace for sd in (0.02, 0))
+    noisy, silent = (md.scan.prewhiten(scene.scan(sd, mixing=MIXING), covariance).kspace for sd in (0.02, 0))
     noise = np.moveaxis(noisy - silent, 1, 0).reshape(3, -1)
     np.testing.assert_allclose(noise @ noise.conj().T / (2 * noise.shape[1]), np.eye(3), atol=0.04)
 
@@ -31,7 +31,7 @@ def test_maps_and_reference_still_explain_the_data() -> None:
         coil_maps=scene.maps[np.newaxis].astype(np.complex64),
         reference=scene.image[np.newaxis].astype(np.complex64),
     )
-    whitened = md.prewhiten(data, 0.02**2 * MIXING @ MIXING.conj().T)
+    whitened = md.scan.prewhiten(data, 0.02**2 * MIXING @ MIXING.conj().T)
     np.testing.assert_allclose(np.linalg.norm(whitened.coil_maps, axis=1), 1, rtol=1e-5)
     model = to_kspace(whitened.coil_maps * whitened.reference[:, np.newaxis])
     np.testing.assert_allclose(model, whitened.kspace, atol=1e-4 * np.abs(whitened.kspace).max())
@@ -41,15 +41,15 @@ def test_cropped_maps_stay_cropped_and_a_lone_reference_is_dropped() -> None:
     scene = truth(coils=3)
     maps = (scene.maps * scene.inside)[np.newaxis].astype(np.complex64)
     data = replace(scene.scan(0.02), reference=scene.image[np.newaxis].astype(np.complex64))
-    whitened = md.prewhiten(replace(data, coil_maps=maps))
+    whitened = md.scan.prewhiten(replace(data, coil_maps=maps))
     assert not whitened.coil_maps[:, :, ~scene.inside].any()
-    assert md.prewhiten(data).reference is None
+    assert md.scan.prewhiten(data).reference is None
 
 
 def test_a_single_coil_is_scaled_with_its_reference() -> None:
     scene = truth(coils=1)
     reference = (scene.image * scene.maps[0])[np.newaxis].astype(np.complex64)
-    whitened = md.prewhiten(replace(scene.scan(0.01), reference=reference), np.array([[0.01**2]]))
+    whitened = md.scan.prewhiten(replace(scene.scan(0.01), reference=reference), np.array([[0.01**2]]))
     np.testing.assert_allclose(whitened.reference, reference * 100, rtol=1e-5)
     difference = to_image(whitened.kspace[:, 0]) - whitened.reference
     assert np.mean(np.abs(difference) ** 2) / 2 == pytest.approx(1, rel=0.05)
@@ -58,7 +58,7 @@ def test_a_single_coil_is_scaled_with_its_reference() -> None:
 @pytest.mark.parametrize("covariance", [np.eye(2), np.ones((3, 3))], ids=["size", "singular"])
 def test_matrices_that_are_no_covariance_are_refused(covariance: np.ndarray) -> None:
     with refused("covariance"):
-        md.prewhiten(truth(coils=3).scan(0.02), covariance)
+        md.scan.prewhiten(truth(coils=3).scan(0.02), covariance)
 
 
 GRID, COILS = (48, 40), 8

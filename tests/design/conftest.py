@@ -4,7 +4,9 @@ from functools import cache
 
 import numpy as np
 
-from mri_design import DoubleLoop, Exact, GaussianPosterior, SliceModel, load_phantom
+from mri_design import DoubleLoop, SliceModel, load_phantom
+from mri_design.model import GaussianPosterior
+from mri_design.variances import Exact
 
 
 @cache

@@ -5,8 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design import LineCandidates, MriDesignError, centre_lines
-from mri_design.design import NoUsableScoreError, best_line, map_lines
+from mri_design import MriDesignError
+from mri_design.design import LineCandidates, NoUsableScoreError, best_line, map_lines
+from mri_design.readouts import centre_lines
 from tests.refusals import refused
 
 ALL = np.ones(10, dtype=bool)

@@ -5,8 +5,19 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import CentredLines, LowPass, RegularLines, Strategy
+from mri_design.design import (
+    CentredLines,
+    DesignEngine,
+    DesignView,
+    InformationGain,
+    LineCandidates,
+    LowPass,
+    RegularLines,
+    Strategy,
+    VariableDensity,
+)
 from mri_design.readouts import LineConstraints, longest_walk, open_moves
+from mri_design.variances import ControlVariate
 from tests.design.conftest import make_slice
 from tests.refusals import refused
 
@@ -16,11 +27,11 @@ ALL = np.ones(32, dtype=bool)
 RULES: list[Strategy] = [
     LowPass(),
     CentredLines(),
-    md.VariableDensity(),
+    VariableDensity(),
     EVEN,
     GOLDEN,
     RegularLines(),
-    *(md.VariableDensity(draw=draw) for draw in ("jittered", "systematic", "golden", "half")),
+    *(VariableDensity(draw=draw) for draw in ("jittered", "systematic", "golden", "half")),
 ]
 ASKED = {
     "forbidden": LineConstraints(forbidden=(0, 1, 14, 20, 31)),
@@ -31,12 +42,12 @@ ASKED = {
 }
 
 
-def finished(rule: Strategy, constraints: LineConstraints, target: int, seed: int = 0) -> md.LineCandidates:
+def finished(rule: Strategy, constraints: LineConstraints, target: int, seed: int = 0) -> LineCandidates:
     """A design by a rule that knows nothing of constraints."""
     start = constraints.start(ALL, 3)
-    candidates = md.LineCandidates(ALL, start, target, len(start), constraints)
+    candidates = LineCandidates(ALL, start, target, len(start), constraints)
     for step in range(target - len(start)):
-        choice = rule.choose(md.DesignView(candidates), np.random.default_rng([seed, step]))
+        choice = rule.choose(DesignView(candidates), np.random.default_rng([seed, step]))
         assert candidates.remaining[choice.line]
         candidates = candidates.after(choice.line)
     return candidates
@@ -63,7 +74,7 @@ def test_a_posterior_strategy_obeys(block: int) -> None:
     one = make_slice()
     asked = LineConstraints(forbidden=(4, 10), required=(13,), max_jump=6)
     start = asked.start(one.measured, 3)
-    engine = md.DesignEngine(md.InformationGain(), md.DoubleLoop(md.ControlVariate(4)), block=block, constraints=asked)
+    engine = DesignEngine(InformationGain(), md.DoubleLoop(ControlVariate(4)), block=block, constraints=asked)
     trace = engine.run([one], engine.begin([one], start), 12).trace
     assert len(set(trace.lines)) == 12 and not {4, 10} & set(trace.lines)
     assert max(abs(b - a) for a, b in pairwise(trace.lines)) <= 6
@@ -73,7 +84,7 @@ def test_a_posterior_strategy_obeys(block: int) -> None:
 
 def test_an_engine_refuses_a_start_that_breaks_its_constraints() -> None:
     one = make_slice()
-    engine = md.DesignEngine(md.InformationGain(), constraints=LineConstraints(forbidden=(7,)))
+    engine = DesignEngine(InformationGain(), constraints=LineConstraints(forbidden=(7,)))
     with refused("lines"):
         engine.run([one], engine.begin([one], (8, 7)), 5)
 
@@ -120,7 +131,7 @@ def test_forbidden_lines_at_the_centre_are_left_out_unless_they_are_forced() -> 
     with refused("forced centre"):
         asked.start(ALL, 3, forced=3)
     with refused("forced centre"):
-        md.LineCandidates(ALL, (16,), 5, 1, LineConstraints(forbidden=(15,), centre=2))
+        LineCandidates(ALL, (16,), 5, 1, LineConstraints(forbidden=(15,), centre=2))
 
 
 def empty_start(*asked: object, **limits: object) -> Callable[[], object]:
@@ -128,7 +139,7 @@ def empty_start(*asked: object, **limits: object) -> Callable[[], object]:
 
 
 def candidates(acquired: tuple[int, ...], target: int, **limits: object) -> Callable[[], object]:
-    return lambda: md.LineCandidates(ALL, acquired, target, len(acquired), LineConstraints(**limits))
+    return lambda: LineCandidates(ALL, acquired, target, len(acquired), LineConstraints(**limits))
 
 
 NO_DATA = ALL.copy()

@@ -7,11 +7,22 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from mri_design import Calibrated, ControlVariate, DesignEngine, DesignState, DoubleLoop, OracleResidual, SliceModel
+from mri_design import DoubleLoop, SliceModel
 from mri_design import load_phantom as phantom
-from mri_design.design import EarlierScan, Strategy, feature_weights, sample_features, weight_of_side_information
+from mri_design.design import (
+    Calibrated,
+    DesignEngine,
+    DesignState,
+    EarlierScan,
+    OracleResidual,
+    Strategy,
+    feature_weights,
+    sample_features,
+    weight_of_side_information,
+)
 from mri_design.design.calibrated import EARLIER_MEAN, SAMPLE_FEATURES
 from mri_design.readouts import LineReadouts, PlaneReadouts
+from mri_design.variances import ControlVariate
 from tests.refusals import refused
 
 SIZE = 32

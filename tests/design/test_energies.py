@@ -20,10 +20,11 @@ from mri_design.design import (
 )
 from mri_design.design.greedy import energies
 from mri_design.inference import with_unseen
-from mri_design.model import PosteriorPrecision
-from mri_design.operators import PhasedParts, radial_spokes
+from mri_design.model import GaussianPosterior, PosteriorPrecision
+from mri_design.operators import FiniteDifferences, Identity, PhasedParts, Wavelet, radial_spokes
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
-from mri_design.variances import CirculantControl, PhasedControl
+from mri_design.sites import Laplace
+from mri_design.variances import CirculantControl, ControlVariate, MonteCarlo, PhasedControl
 from tests.design.conftest import make_slice
 from tests.design.plane.conftest import plane_posterior
 from tests.refusals import refused
@@ -33,7 +34,7 @@ LINES, PLANE = LineReadouts((16, 16)), PlaneReadouts((16, 16))
 SHOTS = ShotReadouts((16, 16), radial_spokes(16, np.linspace(0, np.pi, 6, endpoint=False)))
 
 
-def posterior_of(encoding: Readouts, coils: int, draws: int = 24) -> md.GaussianPosterior:
+def posterior_of(encoding: Readouts, coils: int, draws: int = 24) -> GaussianPosterior:
     """After some candidates, with plain draws or those of a control variate."""
     if encoding is PLANE:
         return plane_posterior(coils, draws=draws)
@@ -43,11 +44,11 @@ def posterior_of(encoding: Readouts, coils: int, draws: int = 24) -> md.Gaussian
         data = SHOTS.rows(range(6), one.maps)(truth).reshape(coils, *SHOTS.shots.shape[:2]).astype(np.complex64)
         one = replace(one, kspace=data, measured=np.ones(6, dtype=bool), readouts=SHOTS)
     ids = (0, 2) if encoding is SHOTS else (8, 7, 9, 6, 3)
-    loop = md.DoubleLoop(md.ControlVariate(draws, 1e-4), outer_iterations=2)
+    loop = md.DoubleLoop(ControlVariate(draws, 1e-4), outer_iterations=2)
     return loop.infer(one.model(ids), np.random.default_rng(0))
 
 
-def dense_energies(posterior: md.GaussianPosterior, encoding: Readouts) -> np.ndarray:
+def dense_energies(posterior: GaussianPosterior, encoding: Readouts) -> np.ndarray:
     """E |X_* (u - mean)|^2 of every candidate."""
     lower = scipy.linalg.cholesky(posterior.precision.dense_real(), lower=True)
     maps = posterior.model.measurement.maps
@@ -79,7 +80,7 @@ def test_gains_follow_the_dense_ones(encoding: Readouts, coils: int) -> None:
     assert abs(np.mean(scores / exact) - 1) < 0.2
     np.testing.assert_allclose(expected, energies(posterior, encoding, np.random.default_rng(0), 24), rtol=1e-5)
     one = encoding.rows([4], posterior.model.measurement.maps)
-    assert exact[4] == pytest.approx(md.information_gain(posterior, one), rel=1e-3)
+    assert exact[4] == pytest.approx(md.design.information_gain(posterior, one), rel=1e-3)
 
 
 @pytest.mark.parametrize("encoding", [LINES, PLANE, SHOTS], ids=["lines", "plane", "shots"])
@@ -96,14 +97,14 @@ def precision_of(shape: tuple[int, int], seed: int = 0) -> PosteriorPrecision:
     """Random site precisions on every kind of block that fits the grid."""
     rng = np.random.default_rng(seed)
     blocks = [
-        md.SiteBlock("pixels", md.Identity(shape), md.Laplace(1.0)),
-        md.SiteBlock("differences", md.FiniteDifferences(shape), md.Laplace(1.0)),
+        md.SiteBlock("pixels", Identity(shape), Laplace(1.0)),
+        md.SiteBlock("differences", FiniteDifferences(shape), Laplace(1.0)),
     ]
     if shape[0] % 4 == shape[1] % 4 == 0:
-        blocks.append(md.SiteBlock("wavelet", md.Wavelet(shape, "db2", 2), md.Laplace(1.0)))
+        blocks.append(md.SiteBlock("wavelet", Wavelet(shape, "db2", 2), Laplace(1.0)))
     lines = [shape[0] // 2, shape[0] // 2 - 1, 0, 1]
     pi = tuple(rng.uniform(0.1, 3, b.site_shape) for b in blocks)
-    return PosteriorPrecision(md.cartesian(lines, shape), tuple(blocks), pi)
+    return PosteriorPrecision(md.operators.cartesian(lines, shape), tuple(blocks), pi)
 
 
 def dense(function: Callable[[np.ndarray], np.ndarray], shape: tuple[int, int]) -> np.ndarray:
@@ -130,7 +131,7 @@ def closer(precision: PosteriorPrecision, exact: np.ndarray, estimate: Callable[
     lines, estimates, plain = LineReadouts(exact.shape), list[np.ndarray](), list[np.ndarray]()
     for seed in range(60):
         begin = np.zeros(exact.shape, complex)
-        made = md.ControlVariate(8, tolerance=1e-6)(precision, [], np.random.default_rng(seed), begin)
+        made = ControlVariate(8, tolerance=1e-6)(precision, [], np.random.default_rng(seed), begin)
         drawn, explained = (lines.values(v)[:, 0] for v in (made.samples, made.explained))
         estimates.append(estimate(drawn, explained))
         plain.append(np.mean(np.abs(drawn) ** 2, axis=0) / 2)
@@ -154,10 +155,10 @@ def test_variances_behind_a_phase_are_unbiased_and_closer_than_plain_ones() -> N
     shape, rng = (10, 12), np.random.default_rng(3)
     y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in shape), indexing="ij")
     rotation = np.exp(1j * (0.9 * y + 0.7 * x * y))
-    parts = [PhasedParts(B, rotation, 1.5) for B in (md.Identity(shape), md.FiniteDifferences(shape))]
-    blocks = tuple(md.SiteBlock(f"block {k}", B, md.Laplace(1.0)) for k, B in enumerate(parts))
+    parts = [PhasedParts(B, rotation, 1.5) for B in (Identity(shape), FiniteDifferences(shape))]
+    blocks = tuple(md.SiteBlock(f"block {k}", B, Laplace(1.0)) for k, B in enumerate(parts))
     pi = tuple(rng.uniform(0.3, 3, B.out_shape) * np.array([1.0, 2.0]) for B in parts)
-    precision, lines = PosteriorPrecision(md.cartesian([5, 4, 6, 1], shape), blocks, pi), LineReadouts(shape)
+    precision, lines = PosteriorPrecision(md.operators.cartesian([5, 4, 6, 1], shape), blocks, pi), LineReadouts(shape)
     control = PhasedControl.of(precision)
     n = shape[0] * shape[1]
     unit = np.concatenate([np.eye(n), 1j * np.eye(n)]).reshape(-1, *shape)
@@ -177,7 +178,7 @@ def test_variances_behind_a_phase_are_unbiased_and_closer_than_plain_ones() -> N
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
 def test_unseen_lines_change_the_scores_as_the_dense_covariance_says(coils: int) -> None:
     one, start = make_slice(coils), (8, 7, 9, 6)
-    estimator = md.MonteCarlo(400, 1e-4)
+    estimator = MonteCarlo(400, 1e-4)
     posterior = md.DoubleLoop(estimator, outer_iterations=2).infer(one.model(start), np.random.default_rng(0))
     ahead = with_unseen(posterior, rows_of(posterior, LINES, (*start, 4, 12)), estimator, np.random.default_rng(0))
     scores, _ = gains_and_energies(ahead, LINES, np.random.default_rng(1), 12)
@@ -190,7 +191,7 @@ def test_unseen_lines_change_the_scores_as_the_dense_covariance_says(coils: int)
 
 def test_a_posterior_of_other_measurements_has_no_candidates() -> None:
     posterior = posterior_of(LINES, 1)
-    other = replace(posterior.model, measurement=md.Identity((16, 16)), data=np.zeros((16, 16), dtype=np.complex64))
+    other = replace(posterior.model, measurement=Identity((16, 16)), data=np.zeros((16, 16), dtype=np.complex64))
     with refused("posterior"):
         energies(replace(posterior, model=other), LINES, np.random.default_rng(0), 4)
     with refused("posterior"):

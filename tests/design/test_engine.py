@@ -8,10 +8,19 @@ import pytest
 
 import mri_design as md
 from mri_design.design import (
+    Calibrated,
     CentredLines,
+    Choice,
+    DesignEngine,
+    DesignState,
     DesignStep,
     DesignTrace,
+    DesignView,
     ExpectedError,
+    Forecast,
+    InformationGain,
+    LineCandidates,
+    Strategy,
     columns,
     gains_and_energies,
     generators,
@@ -19,46 +28,48 @@ from mri_design.design import (
     of_each,
 )
 from mri_design.design.trace import relative_error
+from mri_design.model import GaussianPosterior
 from mri_design.readouts import Readouts
+from mri_design.variances import Exact, MonteCarlo
 from tests.design.conftest import make_slice
 from tests.design.plane.conftest import plane_slice
 from tests.design_steps import changed, design_step
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 
-INFERENCE = md.DoubleLoop(md.MonteCarlo(8, 0.03), outer_iterations=3, tolerance=0.03)
+INFERENCE = md.DoubleLoop(MonteCarlo(8, 0.03), outer_iterations=3, tolerance=0.03)
 
 
-def engine(seed: int = 0, strategy: object = None, **settings: int) -> md.DesignEngine:
-    return md.DesignEngine(strategy or md.InformationGain(draws=8), INFERENCE, seed=seed, **settings)  # type: ignore[arg-type]
+def engine(seed: int = 0, strategy: object = None, **settings: int) -> DesignEngine:
+    return DesignEngine(strategy or InformationGain(draws=8), INFERENCE, seed=seed, **settings)  # type: ignore[arg-type]
 
 
-def designed(slices: list[md.SliceModel], target: int, start: int = 5, **settings: object) -> md.DesignState:
+def designed(slices: list[md.SliceModel], target: int, start: int = 5, **settings: object) -> DesignState:
     one = engine(**settings)  # type: ignore[arg-type]
     measurable = np.logical_and.reduce([s.measured for s in slices])
-    return one.run(slices, one.begin(slices, md.centre_lines(measurable, start)), target)
+    return one.run(slices, one.begin(slices, md.readouts.centre_lines(measurable, start)), target)
 
 
 @dataclass(frozen=True)
-class Recorder(md.Strategy):
+class Recorder(Strategy):
     """Takes the lowest line left and keeps what it was shown."""
 
-    seen: list[tuple[list[md.GaussianPosterior], md.LineCandidates, float]]
+    seen: list[tuple[list[GaussianPosterior], LineCandidates, float]]
     name: str = "recorder"
 
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1
 
-    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         self.seen.append((list(view.posteriors), view.candidates, float(rng.uniform())))
-        expected = md.InformationGain().predicted(view, rng).expected
-        return md.Choice(int(np.flatnonzero(view.candidates.remaining)[0]), forecast=md.Forecast(expected))
+        expected = InformationGain().predicted(view, rng).expected
+        return Choice(int(np.flatnonzero(view.candidates.remaining)[0]), forecast=Forecast(expected))
 
 
 class Numbers(CentredLines):
     """Gives the number of a line in the place of a choice."""
 
-    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         return super().choose(view, rng).line  # type: ignore[return-value]
 
 
@@ -82,7 +93,7 @@ def test_a_shorter_design_is_the_beginning_of_a_longer_one(coils: int) -> None:
 
 def test_a_design_that_stops_and_goes_on_is_the_same_design() -> None:
     slices, one = [make_slice()], engine()
-    states: list[md.DesignState] = []
+    states: list[DesignState] = []
     begin = one.begin(slices, (8, 7, 9, 6))
     whole = one.run(slices, begin, 9, states.append)
     assert [len(s.trace.lines) for s in states] == [5, 6, 7, 8, 9]
@@ -91,7 +102,7 @@ def test_a_design_that_stops_and_goes_on_is_the_same_design() -> None:
 
 
 def test_the_model_of_a_slice_follows_its_image() -> None:
-    one, seen, states = make_slice(), list[np.ndarray](), list[md.DesignState]()
+    one, seen, states = make_slice(), list[np.ndarray](), list[DesignState]()
 
     def refined(mr_slice: md.SliceModel, image: np.ndarray) -> md.SliceModel:
         seen.append(image)
@@ -144,7 +155,7 @@ def test_slices_on_different_grids_or_none_are_refused() -> None:
 
 
 def test_each_step_sees_all_lines_so_far_and_fresh_randomness() -> None:
-    seen: list[tuple[list[md.GaussianPosterior], md.LineCandidates, float]] = []
+    seen: list[tuple[list[GaussianPosterior], LineCandidates, float]] = []
     slices = [make_slice(), make_slice(name="shepp-logan")]
     designed(slices, 8, strategy=Recorder(seen))
     assert [c.acquired for _, c, _ in seen] == [(8, 7, 9, 6, 10), (8, 7, 9, 6, 10, 0), (8, 7, 9, 6, 10, 0, 1)]
@@ -160,8 +171,8 @@ def test_each_step_sees_all_lines_so_far_and_fresh_randomness() -> None:
 def test_predicted_and_actual_energy_are_those_of_the_chosen_line(coils: int, louder: float) -> None:
     one = make_slice(coils)
     one = replace(one, noise_variance=louder * one.noise_variance)
-    seen: list[tuple[list[md.GaussianPosterior], md.LineCandidates, float]] = []
-    exact = md.DesignEngine(Recorder(seen), md.DoubleLoop(md.Exact(), outer_iterations=3))
+    seen: list[tuple[list[GaussianPosterior], LineCandidates, float]] = []
+    exact = DesignEngine(Recorder(seen), md.DoubleLoop(Exact(), outer_iterations=3))
     step = exact.run([one], exact.begin([one], (8, 7, 9, 6, 10)), 6).trace.steps[0]
     posterior = seen[0][0][0]
     maps = np.ones((1, 16, 16)) if one.maps is None else one.maps
@@ -184,8 +195,8 @@ def test_steps_after_the_first_are_warm() -> None:
 
 def test_a_step_whose_variances_did_not_converge_says_so() -> None:
     one = make_slice()
-    strict = md.DoubleLoop(md.MonteCarlo(4, 1e-6, max_iterations=1), outer_iterations=1)
-    unfinished = md.DesignEngine(md.InformationGain(draws=4), strict)
+    strict = md.DoubleLoop(MonteCarlo(4, 1e-6, max_iterations=1), outer_iterations=1)
+    unfinished = DesignEngine(InformationGain(draws=4), strict)
     trace = unfinished.run([one], unfinished.begin([one], (8, 7, 9)), 5).trace
     assert not trace.converged
     assert designed([one], 6).trace.converged
@@ -194,7 +205,7 @@ def test_a_step_whose_variances_did_not_converge_says_so() -> None:
 def test_what_is_drawn_for_a_slice_does_not_depend_on_the_others() -> None:
     slices = [make_slice(seed=seed) for seed in (0, 1)]
     one = engine(strategy=Recorder([]))
-    one.run(slices, one.begin(slices, md.centre_lines(np.ones(16, dtype=bool), 5)), 6)
+    one.run(slices, one.begin(slices, md.readouts.centre_lines(np.ones(16, dtype=bool), 5)), 6)
     posteriors = one.strategy.seen[0][0]  # type: ignore[attr-defined]
     two, three = (
         of_each(some, gains_and_energies, slices[0].candidates, generators(np.random.default_rng(0), len(some)), 20)[0][
@@ -209,15 +220,15 @@ def test_lines_with_holes_cannot_be_replayed() -> None:
     one = make_slice()
     holes = np.random.default_rng(0).random(one.shape) < 0.5
     with refused("slice 1"):
-        engine().begin([one, replace(one, samples=holes)], md.centre_lines(one.measured, 5))
+        engine().begin([one, replace(one, samples=holes)], md.readouts.centre_lines(one.measured, 5))
 
 
 def test_columns_are_the_marked_fields_in_their_order() -> None:
     step = design_step(3, image_energy=2.0, converged=False, matvecs=5, seconds=9.0, actual_energy=1.0)
     assert columns(step) == {"image_energy": 2.0, "converged": False, "matvecs": 5}
     assert list(columns(step)) == ["image_energy", "converged", "matvecs"]
-    assert columns(md.Forecast(image_energy=4.0)) == {"image_energy": 4.0}
-    names = [each.name for part in (md.Choice, md.Forecast, DesignStep) for each in fields(part)]
+    assert columns(Forecast(image_energy=4.0)) == {"image_energy": 4.0}
+    names = [each.name for part in (Choice, Forecast, DesignStep) for each in fields(part)]
     assert len(set(names)) == len(names)  # a table has no column twice
 
 
@@ -256,15 +267,15 @@ def test_a_line_tells_at_most_what_equal_independent_values_would() -> None:
 
 
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
-@pytest.mark.parametrize("rule", [md.InformationGain(draws=200), ExpectedError(draws=200)])
-def test_information_of_a_decision_against_the_dense_determinant(coils: int, rule: md.Strategy) -> None:
+@pytest.mark.parametrize("rule", [InformationGain(draws=200), ExpectedError(draws=200)])
+def test_information_of_a_decision_against_the_dense_determinant(coils: int, rule: Strategy) -> None:
     one = make_slice(coils)
-    loop = md.DoubleLoop(md.Exact(), outer_iterations=2)
-    engine = md.DesignEngine(rule, loop)
+    loop = md.DoubleLoop(Exact(), outer_iterations=2)
+    engine = DesignEngine(rule, loop)
     step = engine.run([one], engine.begin([one], START), 5).trace.steps[0]
     posterior = loop.infer(one.model(START), np.random.default_rng(0))
-    exact = md.information_gain(posterior, step.line) / 2
-    if isinstance(rule, md.InformationGain):
+    exact = md.design.information_gain(posterior, step.line) / 2
+    if isinstance(rule, InformationGain):
         assert step.forecast.information == pytest.approx(exact, rel=0.06)
     else:
         assert exact < step.forecast.information < 1.5 * exact
@@ -291,16 +302,16 @@ def live(scan: md.SliceModel) -> Scanner:
     return Scanner(scan, empty, [])
 
 
-def ran(one: md.SliceModel, strategy: md.Strategy, target: int, **settings: object) -> md.DesignState:
+def ran(one: md.SliceModel, strategy: Strategy, target: int, **settings: object) -> DesignState:
     stop = settings.pop("stop", None)
-    loop = md.DoubleLoop(md.MonteCarlo(6, 0.1), outer_iterations=2)
-    engine = md.DesignEngine(strategy, loop, **settings)  # type: ignore[arg-type]
+    loop = md.DoubleLoop(MonteCarlo(6, 0.1), outer_iterations=2)
+    engine = DesignEngine(strategy, loop, **settings)  # type: ignore[arg-type]
     return engine.run([one], engine.begin([one], START), target, stop=stop)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("block", [1, 3])
-@pytest.mark.parametrize("strategy", [md.Calibrated(draws=6), CentredLines()])
-def test_a_scanner_and_its_replayed_scan_give_one_design(strategy: md.Strategy, block: int) -> None:
+@pytest.mark.parametrize("strategy", [Calibrated(draws=6), CentredLines()])
+def test_a_scanner_and_its_replayed_scan_give_one_design(strategy: Strategy, block: int) -> None:
     scan = make_slice()
     scanner = live(scan)
     replayed, measured = (
@@ -315,16 +326,16 @@ def test_a_scanner_and_its_replayed_scan_give_one_design(strategy: md.Strategy, 
 
 def test_a_line_that_is_lost_ends_the_run_and_the_last_state_goes_on_without_it() -> None:
     scan = make_slice()
-    expected = ran(scan, md.Calibrated(draws=6), 7).trace.lines
-    scanner, states = live(scan), list[md.DesignState]()
+    expected = ran(scan, Calibrated(draws=6), 7).trace.lines
+    scanner, states = live(scan), list[DesignState]()
 
     def losing(steps: Sequence[DesignStep]) -> None:
         if steps[0].line == expected[5]:
             raise TimeoutError
         scanner(steps)
 
-    loop = md.DoubleLoop(md.MonteCarlo(6, 0.1), outer_iterations=2)
-    engine = md.DesignEngine(md.Calibrated(draws=6), loop, measure=losing)
+    loop = md.DoubleLoop(MonteCarlo(6, 0.1), outer_iterations=2)
+    engine = DesignEngine(Calibrated(draws=6), loop, measure=losing)
     with pytest.raises(TimeoutError):
         engine.run([scanner.live], engine.begin([scanner.live], START), 7, states.append)
     left = replace(scanner.live, measured=np.arange(16) != expected[5])

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mri_design import FEATURES
-from mri_design.design import LineKnowledge, features_of_line, fitted_weights, line_features
+from mri_design.design import FEATURES, LineKnowledge, features_of_line, fitted_weights, line_features
 from mri_design.design import calibrated as module
 from mri_design.evidence import ErrorEvidence, HeldBackEnergy
 from mri_design.evidence import features as features_of_error

@@ -8,36 +8,51 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import AnyOf, DesignState, ExpectedError, LowPass, StopRule
+from mri_design.design import (
+    AnyOf,
+    Calibrated,
+    Choice,
+    DesignEngine,
+    DesignState,
+    DesignView,
+    ExpectedError,
+    Forecast,
+    InformationGain,
+    LowPass,
+    StopRule,
+    UntilError,
+    UntilGain,
+)
 from mri_design.model import PosteriorPrecision
 from mri_design.readouts import LineConstraints
+from mri_design.variances import ControlVariate, Exact
 from tests.design.conftest import make_slice
 from tests.design_steps import changed
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 
 START = (8, 7, 9, 6)
-FAST = md.DoubleLoop(md.ControlVariate(4))
+FAST = md.DoubleLoop(ControlVariate(4))
 
 
-def step(error: float = float("nan"), gain: float = float("nan")) -> md.Forecast:
-    return md.Forecast(np.array([0.0, error**2]), image_energy=1 - error**2, information=gain)
+def step(error: float = float("nan"), gain: float = float("nan")) -> Forecast:
+    return Forecast(np.array([0.0, error**2]), image_energy=1 - error**2, information=gain)
 
 
 NAN = float("nan")
-EITHER = AnyOf((md.UntilError(0.05), md.UntilGain(5.0)))
+EITHER = AnyOf((UntilError(0.05), UntilGain(5.0)))
 
 
 @pytest.mark.parametrize(
     ("rule", "error", "gain", "stops"),
     [
-        (md.UntilError(0.05), 0.04, NAN, True),
-        (md.UntilError(0.05), 0.05, NAN, True),
-        (md.UntilError(0.05), 0.0501, NAN, False),
-        (md.UntilError(0.05), NAN, NAN, False),
-        (md.UntilGain(5.0), NAN, 4.9, True),
-        (md.UntilGain(5.0), NAN, 5.0, False),
-        (md.UntilGain(5.0), NAN, NAN, False),
+        (UntilError(0.05), 0.04, NAN, True),
+        (UntilError(0.05), 0.05, NAN, True),
+        (UntilError(0.05), 0.0501, NAN, False),
+        (UntilError(0.05), NAN, NAN, False),
+        (UntilGain(5.0), NAN, 4.9, True),
+        (UntilGain(5.0), NAN, 5.0, False),
+        (UntilGain(5.0), NAN, NAN, False),
         (EITHER, 0.01, 9.0, True),
         (EITHER, 0.9, 1.0, True),
         (EITHER, 0.9, 9.0, False),
@@ -49,7 +64,7 @@ def test_a_rule_stops_once_its_number_is_small(rule: StopRule, error: float, gai
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, NAN, float("inf"), 1.5])
 def test_limits_are_above_zero_and_those_of_errors_below_one(limit: float) -> None:
-    for rule, field in ((md.UntilError, "until_error"), *([] if limit == 1.5 else [(md.UntilGain, "until_gain")])):
+    for rule, field in ((UntilError, "until_error"), *([] if limit == 1.5 else [(UntilGain, "until_gain")])):
         with refused(field):
             rule(limit)
 
@@ -72,7 +87,7 @@ def test_limits_are_above_zero_and_those_of_errors_below_one(limit: float) -> No
 def test_an_error_that_noise_does_not_allow_is_out_of_reach(
     now: float, least: float, fall: float, stops: bool, missed: bool
 ) -> None:
-    rule, seen = md.UntilError(0.05), changed(step(now), least_error=least, recent_fall=fall)
+    rule, seen = UntilError(0.05), changed(step(now), least_error=least, recent_fall=fall)
     assert rule.looks_ahead
     assert (rule(seen), rule.out_of_reach(seen)) == (stops, missed)
     (fact,) = rule.facts(seen)
@@ -81,25 +96,25 @@ def test_an_error_that_noise_does_not_allow_is_out_of_reach(
 
 
 def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:
-    both = AnyOf((md.UntilError(0.05), md.UntilGain(5.0)))
+    both = AnyOf((UntilError(0.05), UntilGain(5.0)))
     seen = changed(step(0.2, 9.0), least_error=0.1)
     assert both.looks_ahead and both.out_of_reach(seen)
     assert both(changed(seen, information=1.0)) and not both.out_of_reach(changed(seen, information=1.0))
-    assert not AnyOf((md.UntilGain(5.0),)).looks_ahead
+    assert not AnyOf((UntilGain(5.0),)).looks_ahead
 
 
 class AtOnce(StopRule):
     looks_ahead = True
 
-    def __call__(self, forecast: md.Forecast) -> bool:
+    def __call__(self, forecast: Forecast) -> bool:
         return True
 
 
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
 def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(coils: int) -> None:
     one = make_slice(n_coils=coils, shape=(12, 10), name="shepp-logan")
-    engine = md.DesignEngine(ExpectedError(draws=4000), md.DoubleLoop(md.Exact()), first_loops=2)
-    start = md.centre_lines(one.measured, 4)
+    engine = DesignEngine(ExpectedError(draws=4000), md.DoubleLoop(Exact()), first_loops=2)
+    start = md.readouts.centre_lines(one.measured, 4)
     state = engine.run([one], engine.begin([one], start), 6, stop=AtOnce())
     seen = state.trace.declined.forecast
     followed = engine.inference_of(one, state.signals[0])
@@ -113,9 +128,9 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(coils: 
 
 def test_lines_that_may_never_be_measured_stay_in_the_error() -> None:
     one = make_slice()
-    rule = md.UntilError(0.001)
+    rule = UntilError(0.001)
     free, bound = (
-        md.DesignEngine(md.InformationGain(), FAST, constraints=LineConstraints(forbidden))
+        DesignEngine(InformationGain(), FAST, constraints=LineConstraints(forbidden))
         for forbidden in ((), (4, 5, 11, 12))
     )
     least = []
@@ -129,7 +144,7 @@ def test_lines_that_may_never_be_measured_stay_in_the_error() -> None:
 @pytest.mark.slow
 def test_the_end_is_predicted_where_it_is_asked_for() -> None:
     one = make_slice()
-    engine = md.DesignEngine(md.Calibrated(), FAST)
+    engine = DesignEngine(Calibrated(), FAST)
     start = engine.begin([one], START)
     plain = engine.run([one], start, 16)
     closed = engine.run([one], start, 16, closing=True)
@@ -151,18 +166,18 @@ def test_no_rule_believes_what_has_not_been_tested(tested: float, stops: bool) -
     """Reached, out of reach, or of little gain: before four lines were predicted and found nothing ends a design."""
     reached, hopeless = changed(step(0.01, 9.0), tested=tested), changed(step(0.2), least_error=0.1, tested=tested)
     useless = changed(step(0.2, 1.0), tested=tested)
-    for rule, seen in ((md.UntilError(0.05), reached), (md.UntilError(0.05), hopeless), (md.UntilGain(5.0), useless)):
+    for rule, seen in ((UntilError(0.05), reached), (UntilError(0.05), hopeless), (UntilGain(5.0), useless)):
         assert (rule(seen), AnyOf((rule,))(seen)) == (stops, stops)
-    assert md.UntilError(0.05).out_of_reach(hopeless) is stops
-    assert md.UntilGain(5.0, fewest=0)(useless)
+    assert UntilError(0.05).out_of_reach(hopeless) is stops
+    assert UntilGain(5.0, fewest=0)(useless)
 
 
 def test_what_the_start_predicts_of_the_image_is_no_prediction() -> None:
     """The engine counts what was found; the first line is chosen by what is believed, and nothing else comes of it."""
     one = make_slice()
-    engine = md.DesignEngine(md.Calibrated(), FAST)
+    engine = DesignEngine(Calibrated(), FAST)
     begun = engine.begin([one], START)
-    trace = engine.run([one], begun, 10, stop=md.UntilError(0.9)).trace
+    trace = engine.run([one], begun, 10, stop=UntilError(0.9)).trace
     assert [each.forecast.tested for each in trace.steps] == [0, 1, 2, 3]  # then 90 % are believed
     assert trace.declined is not None and trace.declined.forecast.tested == 4
     first = trace.steps[0]
@@ -185,21 +200,21 @@ def test_what_the_start_predicts_of_the_image_is_no_prediction() -> None:
     ],
 )
 def test_the_error_of_the_image_ends_a_design(image: float, stops: bool, missed: bool) -> None:
-    rule = md.UntilError(0.05, by_image=True)
+    rule = UntilError(0.05, by_image=True)
     seen = changed(step(0.2), image_error=image, least_error=0.1, recent_fall=0.1)
     assert (rule(seen), AnyOf((rule,))(seen), rule.out_of_reach(seen)) == (stops, stops, missed)
     larger = changed(step(0.01), image_error=0.06)
-    assert not rule(larger) and md.UntilError(0.05)(larger)
+    assert not rule(larger) and UntilError(0.05)(larger)
 
 
 def test_the_image_is_looked_at_where_its_error_may_be_small_enough() -> None:
-    rule = md.UntilError(0.05, by_image=True)
-    both = AnyOf((md.UntilGain(5.0), rule))
+    rule = UntilError(0.05, by_image=True)
+    both = AnyOf((UntilGain(5.0), rule))
     for predicted, ratio, asks in ((0.06, 0.9, True), (0.06, 1.1, False), (0.05, 1.1, True), (NAN, 1.0, True)):
         seen = step(predicted)
         assert rule.needs_image_error(seen, ratio) == both.needs_image_error(seen, ratio) == asks
         assert not rule.needs_image_error(changed(seen, tested=3.0), ratio)
-        assert not any(one.needs_image_error(seen, ratio) for one in (md.UntilError(0.05), md.UntilGain(5.0)))
+        assert not any(one.needs_image_error(seen, ratio) for one in (UntilError(0.05), UntilGain(5.0)))
     hopeless = changed(step(0.2), least_error=0.07, recent_fall=0.1)
     assert rule.needs_image_error(hopeless, 1.0)  # out of reach, unless the image knows better
 
@@ -213,8 +228,8 @@ def test_designs_look_now_and_then_and_end_by_what_they_see() -> None:
         assert list(slices) == [one]
         return (0.95, 0.9, 0.7)[len(looked) - 1]
 
-    rule = md.UntilError(0.75, fewest=1, by_image=True)
-    engine = md.DesignEngine(md.Calibrated(), FAST, image_error=image_error)
+    rule = UntilError(0.75, fewest=1, by_image=True)
+    engine = DesignEngine(Calibrated(), FAST, image_error=image_error)
     state = engine.run([one], engine.begin([one], START), 14, stop=rule)
     trace = state.trace
     assert trace.declined is not None and trace.declined.forecast.image_error == 0.7 and looked[-1] == len(trace.lines)
@@ -235,9 +250,11 @@ def test_looks_lie_apart_and_the_last_is_at_the_end() -> None:
         looked.append(len(state.trace.lines))
         return 0.55
 
-    rule = md.UntilError(0.5, fewest=0, by_image=True)
-    engine = md.DesignEngine(md.Calibrated(), FAST, image_error=image_error)
-    trace = engine.run([one], engine.begin([one], md.centre_lines(one.measured, 33)), 38, stop=rule, closing=True).trace
+    rule = UntilError(0.5, fewest=0, by_image=True)
+    engine = DesignEngine(Calibrated(), FAST, image_error=image_error)
+    trace = engine.run(
+        [one], engine.begin([one], md.readouts.centre_lines(one.measured, 33)), 38, stop=rule, closing=True
+    ).trace
     assert trace.closing is not None and trace.closing.image_error == 0.55
     assert looked[-1] == 38 and all(later - earlier > 1 for earlier, later in pairwise(looked[:-1]))
 
@@ -245,10 +262,10 @@ def test_looks_lie_apart_and_the_last_is_at_the_end() -> None:
 @pytest.mark.parametrize("block", [1, 2])
 def test_the_declined_decision_is_the_first_that_meets_the_rule(block: int) -> None:
     one = make_slice()
-    engine = md.DesignEngine(md.InformationGain(), FAST, block=block)
+    engine = DesignEngine(InformationGain(), FAST, block=block)
     whole = engine.run([one], engine.begin([one], START), 14).trace
     asked = [s for s in whole.steps if not s.choice.pending]
-    rule = md.UntilGain(float(np.median([s.choice.score / 2 for s in asked])))
+    rule = UntilGain(float(np.median([s.choice.score / 2 for s in asked])))
     first = next(i for i, s in enumerate(asked) if rule(s.forecast))
     stopped = engine.run([one], engine.begin([one], START), 14, stop=rule).trace
     assert stopped.lines == whole.lines[: len(START) + first * block]
@@ -258,7 +275,7 @@ def test_the_declined_decision_is_the_first_that_meets_the_rule(block: int) -> N
 
 def test_a_block_infers_once_and_never_takes_a_line_twice() -> None:
     one = make_slice()
-    engine = md.DesignEngine(md.InformationGain(), FAST, block=3)
+    engine = DesignEngine(InformationGain(), FAST, block=3)
     calls: list[int] = []
     state = engine.run([one], engine.begin([one], START), 12, lambda s: calls.append(len(s.trace.lines)))
     assert calls == [7, 10, 12]  # the last block is cut short by the target
@@ -267,12 +284,12 @@ def test_a_block_infers_once_and_never_takes_a_line_twice() -> None:
     plain = replace(engine, block=1).run([one], engine.begin([one], START), 5)
     assert plain.trace.lines == state.trace.lines[:5]
     with refused("block"):
-        md.DesignEngine(md.InformationGain(), block=0)
+        DesignEngine(InformationGain(), block=0)
 
 
 def test_energies_of_a_block_are_those_of_its_start() -> None:
     one = make_slice()
-    engine = md.DesignEngine(md.InformationGain(), md.DoubleLoop(md.ControlVariate(8)), block=4)
+    engine = DesignEngine(InformationGain(), md.DoubleLoop(ControlVariate(8)), block=4)
     steps = engine.run([one], engine.begin([one], START), 8).trace.steps
     noise = one.noise_variance * 2 * one.shape[1]
     for step in steps:
@@ -280,10 +297,10 @@ def test_energies_of_a_block_are_those_of_its_start() -> None:
     assert steps[3].forecast.expected.sum() < steps[0].forecast.expected.sum()  # what is pending will have been learnt
 
 
-class Halved(md.InformationGain):
+class Halved(InformationGain):
     """Believes in half of what the posterior expects."""
 
-    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         made = super().choose(view, rng)
         expected = made.forecast.expected
         return replace(made, forecast=replace(made.forecast, corrected=expected / 2))
@@ -292,7 +309,7 @@ class Halved(md.InformationGain):
 @pytest.mark.parametrize("block", [1, 3])
 def test_the_energy_predicted_of_a_line_is_what_its_strategy_believes(block: int) -> None:
     one = make_slice()
-    engine = md.DesignEngine(Halved(), md.DoubleLoop(md.ControlVariate(8)), block=block)
+    engine = DesignEngine(Halved(), md.DoubleLoop(ControlVariate(8)), block=block)
     trace = engine.run([one], engine.begin([one], START), 7).trace
     noise = one.noise_variance * 2 * one.shape[1]
     for index, step in enumerate(trace.steps):

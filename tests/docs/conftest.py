@@ -41,7 +41,7 @@ std_samples = 4
 def _write_heads(path: Path, count: int, seed: int) -> None:
     """A fastMRI file of random heads with a little noise."""
     rng = np.random.default_rng(seed)
-    heads = np.stack([md.random_head((LINES, SAMPLES), rng) for _ in range(count)])
+    heads = np.stack([md.scan.random_head((LINES, SAMPLES), rng) for _ in range(count)])
     axes = (-2, -1)
     kspace = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(heads, axes), norm="ortho"), axes)
     noise = rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import re
 import runpy
@@ -55,10 +56,15 @@ def test_links_lead_to_the_pages_that_are_built(build_pages: ModuleType) -> None
     assert made == "[x](../../theory.md) [y](c.md)"
 
 
-def test_the_reference_has_every_public_name(build_pages: ModuleType) -> None:
-    pages = "".join(build_pages.reference_page(name) for name in build_pages.GROUPS)
-    listed = [line.split(".")[-1] for line in pages.splitlines() if line.startswith("::: ")]
-    assert sorted(listed) == sorted({*md.__all__} - {"operators", "sites", "variances"})
+def test_the_reference_has_every_public_name_and_all_of_its_names_exist(build_pages: ModuleType) -> None:
+    listed = {
+        subject: re.findall(r"^::: (.+)$", build_pages.reference_page(subject), re.M)
+        for subject in build_pages.SUBJECTS
+    }
+    assert {path.rpartition(".")[2] for path in listed.pop("mri_design")} | {*listed} == {*md.__all__}
+    for paths in listed.values():
+        for module, _, name in (path.rpartition(".") for path in paths):
+            assert hasattr(importlib.import_module(module), name)
 
 
 def test_the_page_of_recipes_has_every_setting(build_pages: ModuleType) -> None:

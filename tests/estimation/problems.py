@@ -6,8 +6,10 @@ from dataclasses import replace
 import numpy as np
 import scipy.optimize
 
-from mri_design import GeneralizedLinearModel, PenalisedProblem, Tilted
+from mri_design import GeneralizedLinearModel
+from mri_design.estimation import PenalisedProblem
 from mri_design.operators import Array
+from mri_design.sites import Tilted
 from tests.arrays import as_real
 
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]

@@ -7,6 +7,12 @@ import pytest
 
 import mri_design as md
 from mri_design.estimation import (
+    ADMM,
+    IRLS,
+    LBFGS,
+    Automatic,
+    MaximumAPosteriori,
+    PenalisedProblem,
     Smoothed,
     bound_along,
     odd_part,
@@ -15,22 +21,23 @@ from mri_design.estimation import (
     shrinkage,
     shrunken_moduli,
 )
+from mri_design.operators import FiniteDifferences, Identity
 from mri_design.operators.kernels.pixels import laplace_along
-from mri_design.sites import SuperGaussian
+from mri_design.sites import ExponentialPower, Gaussian, Laplace, StudentT, SuperGaussian, Tilted
 from tests.arrays import as_real, noise
 from tests.estimation.problems import minimum_of, objective_of, problem_of, value_at, with_offsets_and_odd_parts
 from tests.slow_cases import slow_case
 
 SOLVERS = {
-    "L-BFGS": md.LBFGS(tolerance=1e-13, max_iterations=3000),
-    "ADMM": md.ADMM(tolerance=1e-12, max_iterations=5000, solver_tolerance=1e-3, solver_iterations=50),
-    "IRLS": md.IRLS(tolerance=1e-13, max_iterations=500, solver_tolerance=1e-3, solver_iterations=300),
-    "automatic": md.Automatic(tolerance=1e-13, max_iterations=3000),
+    "L-BFGS": LBFGS(tolerance=1e-13, max_iterations=3000),
+    "ADMM": ADMM(tolerance=1e-12, max_iterations=5000, solver_tolerance=1e-3, solver_iterations=50),
+    "IRLS": IRLS(tolerance=1e-13, max_iterations=500, solver_tolerance=1e-3, solver_iterations=300),
+    "automatic": Automatic(tolerance=1e-13, max_iterations=3000),
 }
 
 
-def student_t(scale: float) -> md.StudentT:
-    return md.StudentT(3.0, scale**2)
+def student_t(scale: float) -> StudentT:
+    return StudentT(3.0, scale**2)
 
 
 @pytest.fixture(params=SOLVERS)
@@ -88,11 +95,11 @@ def test_sites_that_are_not_log_concave_end_in_a_stationary_point(tight, tiny_mo
     model = tiny_model(model_name, student_t)
     problem = problem_of(model)
     start = model.back_projection()
-    solver = replace(tight, max_iterations=200) if isinstance(tight, md.ADMM) else tight
+    solver = replace(tight, max_iterations=200) if isinstance(tight, ADMM) else tight
     u, convergence = solver(problem, start)
     objective = objective_of(problem)
     gradients = [np.linalg.norm(objective(as_real(v, model.measurement.in_complex))[1]) for v in (u, start)]
-    if isinstance(tight, md.ADMM) and not convergence.converged:
+    if isinstance(tight, ADMM) and not convergence.converged:
         assert convergence.status is md.Status.MAX_ITERATIONS and convergence.iterations == 200
         assert np.isfinite(u).all()
     else:
@@ -147,20 +154,20 @@ def test_stopping_short_and_a_non_finite_start_are_flagged(tight, iterations, ti
 
 
 def test_the_automatic_choice_follows_structure_and_sharpness(tiny_model):
-    def chosen(name: str, z: float, site=md.Laplace) -> type:
+    def chosen(name: str, z: float, site=Laplace) -> type:
         problem = problem_of(tiny_model(name, site, scale=3.0), z)
-        return type(md.Automatic().chosen(problem, problem.model.back_projection()))
+        return type(Automatic().chosen(problem, problem.model.back_projection()))
 
-    assert chosen("moduli", 1.0) is md.LBFGS and chosen("moduli", 1e-8) is md.ADMM
-    assert chosen("coils", 1.0) is md.LBFGS and chosen("coils", 1e-8) is md.ADMM
-    assert chosen("matrix", 1e-8) is md.LBFGS  # no exact step
-    assert chosen("moduli", 1e-8, student_t) is md.LBFGS
+    assert chosen("moduli", 1.0) is LBFGS and chosen("moduli", 1e-8) is ADMM
+    assert chosen("coils", 1.0) is LBFGS and chosen("coils", 1e-8) is ADMM
+    assert chosen("matrix", 1e-8) is LBFGS  # no exact step
+    assert chosen("moduli", 1e-8, student_t) is LBFGS
 
 
 SITES = {
-    "Laplace": md.Laplace,
-    "heavy tails": lambda scale: md.StudentT(0.5, 10 * scale**2),
-    "Gaussian": lambda scale: md.Gaussian(scale**2),
+    "Laplace": Laplace,
+    "heavy tails": lambda scale: StudentT(0.5, 10 * scale**2),
+    "Gaussian": lambda scale: Gaussian(scale**2),
 }
 TIGHT = SOLVERS["IRLS"]
 
@@ -168,8 +175,8 @@ TIGHT = SOLVERS["IRLS"]
 @pytest.mark.parametrize(
     ("site", "solver"),
     [
-        ("Laplace", md.IRLS(solver_tolerance=0.9, solver_iterations=1)),
-        ("heavy tails", md.IRLS(solver_tolerance=1e-6, solver_iterations=500)),
+        ("Laplace", IRLS(solver_tolerance=0.9, solver_iterations=1)),
+        ("heavy tails", IRLS(solver_tolerance=1e-6, solver_iterations=500)),
     ],
 )
 @pytest.mark.parametrize("model_name", ["groups", "coils", "matrix"])
@@ -191,7 +198,7 @@ def test_gaussian_sites_are_one_linear_solve_and_products_are_counted(tiny_model
     assert convergence.iterations <= 2
     # X^H X and B^H pi B together are one; X and B of the step, needed for the line search, another
     problem = problem_of(tiny_model("moduli"))
-    solver = md.IRLS(tolerance=0.0, max_iterations=3, solver_iterations=4, solver_tolerance=0.0)
+    solver = IRLS(tolerance=0.0, max_iterations=3, solver_iterations=4, solver_tolerance=0.0)
     _, convergence = solver(problem, problem.model.back_projection())
     assert convergence.iterations == 3
     assert convergence.matvecs == 1 + 3 * (2 + 4)
@@ -202,7 +209,7 @@ def test_small_decreases_of_linear_solves_cut_short_do_not_count_as_converged(ti
     """One gradient step at a time lowers J slowly, far from its minimum."""
     problem = problem_of(tiny_model("moduli"), z=1e-4)
     start, size = problem.model.back_projection(), problem.model.measurement.in_size
-    short = md.IRLS(tolerance=1e-3, max_iterations=80, solver_tolerance=1e-3, solver_iterations=1)
+    short = IRLS(tolerance=1e-3, max_iterations=80, solver_tolerance=1e-3, solver_iterations=1)
     u, convergence = short(problem, start)
     best, _ = TIGHT(problem, start)
     assert convergence.residual < short.tolerance
@@ -215,7 +222,7 @@ def test_the_derivative_along_a_line_is_that_of_the_objective(name, tiny_model):
     model = tiny_model(name)
     rng = np.random.default_rng(0)
     u, d = model.back_projection(), rng.standard_normal(model.image_shape)
-    problem = md.PenalisedProblem.smoothed(model, tuple(np.full(b.site_shape, 0.3) for b in model.blocks))
+    problem = PenalisedProblem.smoothed(model, tuple(np.full(b.site_shape, 0.3) for b in model.blocks))
     s, along = model.analysis_coefficients(u), tuple(block.analysis(d) for block in model.blocks)
 
     def objective(t):
@@ -245,44 +252,44 @@ def test_sums_over_laplace_sites_are_those_of_arrays():
 def square(site: SuperGaussian, data_scale: float = 1.0, real: type = np.float64) -> md.GeneralizedLinearModel:
     """A noisy square of 16 x 16 pixels on six lines, sites on pixels and differences."""
     shape, image = (16, 16), np.zeros((16, 16), complex)
-    X = md.cartesian([7, 8, 9, 6, 2, 12], shape)
+    X = md.operators.cartesian([7, 8, 9, 6, 2, 12], shape)
     image[4:12, 4:12] = 1
     data = (data_scale * (X(image) + 0.05 * noise(X.out_shape))).astype(np.result_type(real, np.complex64))
-    operators = {"pixels": md.Identity(shape), "differences": md.FiniteDifferences(shape)}
+    operators = {"pixels": Identity(shape), "differences": FiniteDifferences(shape)}
     blocks = tuple(md.SiteBlock(name, B, site) for name, B in operators.items())
     return md.GeneralizedLinearModel(X, data, 0.0025, blocks)
 
 
 def test_admm_on_cusps_does_not_take_a_useless_point_for_converged():
-    model = square(md.ExponentialPower(0.5, 1.0))
-    problem = md.MaximumAPosteriori().smoothed_problem(model, 0.0)
-    solver = md.ADMM(tolerance=1e-5, max_iterations=200)
+    model = square(ExponentialPower(0.5, 1.0))
+    problem = MaximumAPosteriori().smoothed_problem(model, 0.0)
+    solver = ADMM(tolerance=1e-5, max_iterations=200)
     u, convergence = solver(problem, model.back_projection())
-    best, _ = md.MaximumAPosteriori(1e-8, 9)(model)
+    best, _ = MaximumAPosteriori(1e-8, 9)(model)
     assert value_at(problem, u) > 2 * value_at(problem, best)  # it is a useless point
     assert convergence.status is md.Status.MAX_ITERATIONS
     assert convergence.residual > solver.tolerance
 
 
-@pytest.mark.parametrize("inner", [md.ADMM(max_iterations=500), md.IRLS(max_iterations=500), md.LBFGS()])
+@pytest.mark.parametrize("inner", [ADMM(max_iterations=500), IRLS(max_iterations=500), LBFGS()])
 def test_without_smoothing_sites_with_cusps_end_where_a_continuation_ends(inner):
-    model = square(md.ExponentialPower(0.5, 1.0))
-    problem = md.MaximumAPosteriori().smoothed_problem(model, 0.0)
-    u, convergence = md.MaximumAPosteriori(0.0, inner=inner)(model)
-    reference, _ = md.MaximumAPosteriori(1e-8, 9)(model)
+    model = square(ExponentialPower(0.5, 1.0))
+    problem = MaximumAPosteriori().smoothed_problem(model, 0.0)
+    u, convergence = MaximumAPosteriori(0.0, inner=inner)(model)
+    reference, _ = MaximumAPosteriori(1e-8, 9)(model)
     assert value_at(problem, u) < 1.02 * value_at(problem, reference)
     assert convergence.status in (md.Status.CONVERGED, md.Status.STALLED)
 
 
 @pytest.mark.parametrize(
-    ("solver", "real"), [(md.LBFGS(1e-14, 3000), np.float64), (md.IRLS(1e-14, 300, solver_tolerance=1e-3), np.float32)]
+    ("solver", "real"), [(LBFGS(1e-14, 3000), np.float64), (IRLS(1e-14, 300, solver_tolerance=1e-3), np.float32)]
 )
 def test_converged_without_progress_is_the_minimum_to_rounding(solver, real):
     """Tighter than the precision allows: converged only within the rounding of J, and that is true."""
-    problem = md.MaximumAPosteriori().smoothed_problem(square(md.Laplace(1.0), real=real), 1.0)
-    double = md.MaximumAPosteriori().smoothed_problem(square(md.Laplace(1.0)), 1.0)
+    problem = MaximumAPosteriori().smoothed_problem(square(Laplace(1.0), real=real), 1.0)
+    double = MaximumAPosteriori().smoothed_problem(square(Laplace(1.0)), 1.0)
     u, convergence = solver(problem, problem.model.back_projection())
-    best, _ = md.IRLS(1e-14, 2000, solver_tolerance=1e-3)(double, double.model.back_projection())
+    best, _ = IRLS(1e-14, 2000, solver_tolerance=1e-3)(double, double.model.back_projection())
     lowest, size = value_at(double, best), problem.model.measurement.in_size
     assert convergence.status in (md.Status.CONVERGED, md.Status.STALLED)
     assert convergence.residual > 0
@@ -292,11 +299,11 @@ def test_converged_without_progress_is_the_minimum_to_rounding(solver, real):
 
 
 def test_admm_started_at_the_minimum_has_converged():
-    model = square(md.Laplace(1.0), data_scale=0.0)
-    u, convergence = md.ADMM()(md.MaximumAPosteriori().smoothed_problem(model, 0.0), model.back_projection())
+    model = square(Laplace(1.0), data_scale=0.0)
+    u, convergence = ADMM()(MaximumAPosteriori().smoothed_problem(model, 0.0), model.back_projection())
     assert convergence.converged and convergence.iterations <= 10
     assert not u.any()
-    estimate = md.MaximumAPosteriori(0.0).estimate(model)
+    estimate = MaximumAPosteriori(0.0).estimate(model)
     assert estimate.convergence.converged and not estimate.image.any()
     assert estimate.gap is not None and estimate.gap.absolute == 0
 
@@ -314,11 +321,11 @@ def proximal_step(block, penalty, rho, v):
 @pytest.mark.parametrize(("z", "rho"), [(0.0, 1.0), (1e-6, 0.01), (0.1, 30.0), (5.0, 1.0)])
 @pytest.mark.parametrize(
     "site",
-    [md.Laplace(0.7), md.Gaussian(0.7), md.Tilted(md.Laplace(0.7), 0.3), md.StudentT(3.0, 0.1)],
+    [Laplace(0.7), Gaussian(0.7), Tilted(Laplace(0.7), 0.3), StudentT(3.0, 0.1)],
     ids=lambda s: type(s).__name__,
 )
 def test_nothing_on_a_fine_grid_is_lower(site, rho, z):
-    block = md.SiteBlock("entries", md.Identity((N,), is_complex=False), site)
+    block = md.SiteBlock("entries", Identity((N,), is_complex=False), site)
     penalty = Smoothed(site, np.full(N, z))
     v = np.linspace(-3, 3, N)
     s = proximal_step(block, penalty, rho, v)
@@ -328,7 +335,7 @@ def test_nothing_on_a_fine_grid_is_lower(site, rho, z):
         return 0.5 * SIGMA2 * penalty.value(s**2 / SIGMA2) - odd + 0.5 * rho * (s - v) ** 2
 
     grid = np.linspace(-8, 8, 4001)[:, None] * np.ones(N)
-    if isinstance(site, md.StudentT):  # several minima: only stationary
+    if isinstance(site, StudentT):  # several minima: only stationary
         grid = s + np.linspace(-1e-4, 1e-4, 21)[:, None]
     assert (objective(s) <= objective(grid).min(axis=0) + 1e-12 * np.abs(objective(s))).all()
 
@@ -337,7 +344,7 @@ def test_nothing_on_a_fine_grid_is_lower(site, rho, z):
 @pytest.mark.parametrize("precision", [np.float32, np.float64])
 def test_both_ways_to_a_rounded_threshold_agree(z, precision):
     modulus = np.abs(np.random.default_rng(0).standard_normal(500)).astype(precision)
-    site = md.Laplace(2.0)
+    site = Laplace(2.0)
     general = shrunken_moduli(Smoothed(site, np.asarray(z, dtype=precision)), SIGMA2, 0.5, modulus, 100)
     level, epsilon = np.asarray(2.0 * np.sqrt(SIGMA2) / 0.5, precision), np.asarray(SIGMA2 * z, precision)
     own = modulus * rounded_threshold(level, epsilon, modulus**2)

@@ -7,32 +7,43 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design import Status, least_squares, zero_filled
-from mri_design.estimation import duality_gap, least_squares_noise, posterior_noise
+from mri_design import Status
+from mri_design.estimation import (
+    ADMM,
+    IRLS,
+    LBFGS,
+    MaximumAPosteriori,
+    PenalisedProblem,
+    duality_gap,
+    least_squares,
+    least_squares_noise,
+    posterior_noise,
+    zero_filled,
+)
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, SiteBlock, Variances
 from mri_design.operators import CartesianLines, CartesianSamples, Identity
 from mri_design.scan.simulation import simulate_coil_maps
-from mri_design.sites import Laplace
+from mri_design.sites import Gaussian, Laplace, StudentT
 from mri_design.status import Convergence
 from tests.arrays import as_real, noise
 from tests.estimation.problems import problem_of, value_at, with_offsets_and_odd_parts
 from tests.slow_cases import slow_case
 
-ACCURATE = md.IRLS(tolerance=1e-9, max_iterations=500, solver_tolerance=1e-2, solver_iterations=300)
+ACCURATE = IRLS(tolerance=1e-9, max_iterations=500, solver_tolerance=1e-2, solver_iterations=300)
 SHAPE = (7, 6)
 
 
 def test_approaches_soft_thresholding_as_the_smoothing_goes():
     """All lines and Laplace sites on pixels: the MAP image is the data's own, soft-thresholded at tau sigma."""
-    X, tau, sigma = md.cartesian(range(SHAPE[0]), SHAPE), 1.0, 0.5
-    sites = (md.SiteBlock("pixels", md.Identity(SHAPE), md.Laplace(tau)),)
+    X, tau, sigma = md.operators.cartesian(range(SHAPE[0]), SHAPE), 1.0, 0.5
+    sites = (md.SiteBlock("pixels", Identity(SHAPE), Laplace(tau)),)
     model = md.GeneralizedLinearModel(X, X(noise(SHAPE)), sigma**2, sites)
     given = model.back_projection()
     exact = given * np.maximum(1 - tau * 0.5 / np.abs(given), 0)
     assert (exact == 0).any() and (exact != 0).any()
     errors = []
     for smoothing in (1e-1, 1e-3, 1e-5):
-        u, convergence = md.MaximumAPosteriori(smoothing, stages=5, inner=ACCURATE)(model)
+        u, convergence = MaximumAPosteriori(smoothing, stages=5, inner=ACCURATE)(model)
         assert convergence.converged
         errors.append(np.abs(u - exact).max())
     assert all(later < earlier for earlier, later in pairwise(errors))
@@ -44,7 +55,7 @@ def test_satisfies_the_optimality_conditions_of_l1(tiny_model):
     full = tiny_model("matrix", scale=5.0)
     model = md.GeneralizedLinearModel(full.measurement, full.data, full.noise_variance, full.blocks[:1])
     level = 5.0 * 0.1
-    u, convergence = md.MaximumAPosteriori(1e-6, stages=7, inner=replace(ACCURATE, tolerance=1e-7))(model)
+    u, convergence = MaximumAPosteriori(1e-6, stages=7, inner=replace(ACCURATE, tolerance=1e-7))(model)
     force = model.measurement.adjoint(model.data - model.measurement(u))
     support = np.abs(u) > 1e-3
     assert convergence.converged and 0 < support.sum() < 8
@@ -54,15 +65,15 @@ def test_satisfies_the_optimality_conditions_of_l1(tiny_model):
 
 def test_a_good_start_leads_to_the_same_answer_and_stopping_short_is_flagged(tiny_model):
     model = tiny_model("groups")
-    estimate = md.MaximumAPosteriori(1e-2, stages=1, inner=ACCURATE)
+    estimate = MaximumAPosteriori(1e-2, stages=1, inner=ACCURATE)
     cold, first = estimate(model)
     warm, second = estimate(model, start=cold)
     np.testing.assert_allclose(warm, cold, atol=1e-3)
     assert second.matvecs < first.matvecs
     model = tiny_model("moduli", scale=3.0)
-    _, convergence = md.MaximumAPosteriori(inner=md.IRLS(tolerance=1e-12, max_iterations=1))(model)
+    _, convergence = MaximumAPosteriori(inner=IRLS(tolerance=1e-12, max_iterations=1))(model)
     assert convergence.status is md.Status.MAX_ITERATIONS
-    assert convergence.iterations == md.MaximumAPosteriori().stages  # one in each
+    assert convergence.iterations == MaximumAPosteriori().stages  # one in each
 
 
 @pytest.mark.slow
@@ -72,21 +83,21 @@ def test_converges_near_the_minimum_where_site_precisions_span_decades():
     model = scan.slice_model().model(range(8, 24))
 
     def unsmoothed(u: np.ndarray) -> float:
-        return md.PenalisedProblem.smoothed(model, (np.zeros(1),) * 2).value(
+        return PenalisedProblem.smoothed(model, (np.zeros(1),) * 2).value(
             model.data - model.measurement(u), model.analysis_coefficients(u)
         )
 
-    u, convergence = md.MaximumAPosteriori()(model)
-    best, _ = md.MaximumAPosteriori(1e-7, stages=9, inner=replace(md.MaximumAPosteriori().inner, tolerance=1e-6))(model)
+    u, convergence = MaximumAPosteriori()(model)
+    best, _ = MaximumAPosteriori(1e-7, stages=9, inner=replace(MaximumAPosteriori().inner, tolerance=1e-6))(model)
     assert convergence.converged and convergence.matvecs < 2000
     assert unsmoothed(u) < 1.001 * unsmoothed(best)
 
 
-SITES = {"Laplace": md.Laplace, "Gaussian": lambda scale: md.Gaussian(scale**2)}
+SITES = {"Laplace": Laplace, "Gaussian": lambda scale: Gaussian(scale**2)}
 
 
-def lowest(problem: md.PenalisedProblem, tolerance: float = 1e-13) -> float:
-    u, convergence = md.LBFGS(tolerance=tolerance, max_iterations=5000)(problem, problem.model.back_projection())
+def lowest(problem: PenalisedProblem, tolerance: float = 1e-13) -> float:
+    u, convergence = LBFGS(tolerance=tolerance, max_iterations=5000)(problem, problem.model.back_projection())
     assert convergence.converged
     return value_at(problem, u)
 
@@ -109,7 +120,7 @@ def test_bounds_the_excess_anywhere_and_closes_at_the_minimum(site, offsets, tin
     model = with_offsets_and_odd_parts(model) if offsets else model
     problem = problem_of(model)
     best, rng = lowest(problem), np.random.default_rng(0)
-    minimiser, _ = md.LBFGS(tolerance=1e-13, max_iterations=3000)(problem, model.back_projection())
+    minimiser, _ = LBFGS(tolerance=1e-13, max_iterations=3000)(problem, model.back_projection())
     gaps = []
     for amount in (0.0, 1e-3, 1e-2, 1e-1, 1.0):
         u = minimiser + amount * rng.standard_normal(minimiser.shape)
@@ -137,7 +148,7 @@ def test_multipliers_that_are_far_off_give_a_bound_still(tiny_model, model_name)
 def test_the_exact_map_image_is_certified(tiny_model, model_name):
     """Against a smoothed problem, whose minimum is above, solved by another method."""
     model = tiny_model(model_name, scale=5.0)
-    estimate = md.map_estimate(model, smoothing=0.0, inner=md.LBFGS(tolerance=1e-6, max_iterations=5000))
+    estimate = md.map_estimate(model, smoothing=0.0, inner=LBFGS(tolerance=1e-6, max_iterations=5000))
     assert estimate.convergence.converged and estimate.gap is not None
     size = model.measurement.in_size
     assert estimate.gap.absolute < 1e-6 * size
@@ -166,7 +177,7 @@ def test_the_gap_is_that_of_the_image_returned_wherever_the_loop_ends(name, scal
     model = tiny_model(name, scale=scale)
     size, seen = model.measurement.in_size, []
     for limit in limits:
-        estimate = md.MaximumAPosteriori(0.0, stages=1, inner=md.ADMM(tolerance, limit)).estimate(model)
+        estimate = MaximumAPosteriori(0.0, stages=1, inner=ADMM(tolerance, limit)).estimate(model)
         assert estimate.gap.primal == pytest.approx(in_double_precision(model, estimate.image), rel=1e-13)
         assert estimate.gap.dual <= estimate.gap.primal
         assert estimate.convergence.residual == estimate.gap.absolute / size
@@ -179,10 +190,10 @@ def test_the_gap_is_that_of_the_image_returned_wherever_the_loop_ends(name, scal
 @pytest.mark.parametrize(
     ("method", "status", "real"),
     [
-        (md.MaximumAPosteriori(0.0, inner=md.ADMM(1e-4)), md.Status.CONVERGED, np.float32),
-        (md.MaximumAPosteriori(1e-2, inner=md.LBFGS(1e-3)), md.Status.CONVERGED, np.float64),
-        (md.MaximumAPosteriori(1e-2, inner=md.ADMM(1e-9, 12)), md.Status.MAX_ITERATIONS, np.float64),
-        (md.MaximumAPosteriori(1e-8, inner=md.LBFGS(1e-16, 5000)), md.Status.STALLED, np.float32),
+        (MaximumAPosteriori(0.0, inner=ADMM(1e-4)), md.Status.CONVERGED, np.float32),
+        (MaximumAPosteriori(1e-2, inner=LBFGS(1e-3)), md.Status.CONVERGED, np.float64),
+        (MaximumAPosteriori(1e-2, inner=ADMM(1e-9, 12)), md.Status.MAX_ITERATIONS, np.float64),
+        (MaximumAPosteriori(1e-8, inner=LBFGS(1e-16, 5000)), md.Status.STALLED, np.float32),
     ],
 )
 def test_every_ending_has_the_gap_of_its_image(method, status, real, tiny_model):
@@ -197,10 +208,10 @@ def test_breakdowns_and_sites_that_are_not_log_concave_have_no_certificate(tiny_
     problem = problem_of(tiny_model("moduli"), 0.0)
     with np.errstate(invalid="ignore"):
         start = np.full(problem.model.image_shape, np.nan + 0j)
-        _, convergence, gap = md.ADMM(max_iterations=3).certified(problem, start)
+        _, convergence, gap = ADMM(max_iterations=3).certified(problem, start)
     assert convergence.status is md.Status.BREAKDOWN and gap is None
     assert convergence.residual == np.inf
-    model = tiny_model("moduli", lambda scale: md.StudentT(3.0, scale**2))
+    model = tiny_model("moduli", lambda scale: StudentT(3.0, scale**2))
     assert duality_gap(problem_of(model), model.back_projection()) is None
     estimate = md.map_estimate(model, smoothing=0.0)
     assert estimate.gap is None and estimate.convergence.converged

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from mri_design import InputError, KSpaceData, coil_combined, load_phantom, measure
+from mri_design import InputError, KSpaceData, load_phantom, measure
 from mri_design.evaluation import (
     RelativeError,
     error_beyond_noise,
@@ -20,6 +20,7 @@ from mri_design.evaluation import (
     relative_l2,
 )
 from mri_design.operators import CentredFFT
+from mri_design.scan import coil_combined
 
 METRICS = [relative_l2, measure]
 

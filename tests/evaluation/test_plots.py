@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mri_design import interleaf_angles, nyquist_turns, point_spread, radial_spokes, turned
 from mri_design.evaluation import inline, placed, plots, png_bytes, svg_text
-from mri_design.scan import spiral_curve
+from mri_design.operators import interleaf_angles, radial_spokes, turned
+from mri_design.scan import nyquist_turns, point_spread, spiral_curve
 
 RNG = np.random.default_rng(1)
 IMAGE = RNG.normal(size=(12, 8)) + 1j * RNG.normal(size=(12, 8))

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from mri_design import IRLS, ControlVariate, DesignEngine, DoubleLoop, InformationGain, InputError, Recipe, SliceModel
-from mri_design.design import CentredLines, DesignTrace, ReferenceSlice, truth_or_none
+from mri_design import DoubleLoop, InputError, Recipe, SliceModel
+from mri_design.design import CentredLines, DesignEngine, DesignTrace, InformationGain, ReferenceSlice, truth_or_none
+from mri_design.estimation import IRLS
 from mri_design.evaluation import (
     WINDOW,
     DesignAccount,
@@ -22,6 +23,7 @@ from mri_design.evaluation import (
 from mri_design.evaluation.predictions import INNER, _ranks
 from mri_design.model import PhasePrior, phase_refined
 from mri_design.readouts import LineReadouts
+from mri_design.variances import ControlVariate
 from tests.design_steps import changed, design_step
 from tests.short_trace import SHARE, TRACE, step
 from tests.slow_cases import slow_case

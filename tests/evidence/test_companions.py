@@ -6,7 +6,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-import mri_design as md
 from mri_design.evidence import (
     CompanionChoice,
     CompanionPrior,
@@ -20,7 +19,7 @@ from mri_design.evidence import (
 )
 from mri_design.experiment import Recipe, load_recipe, reconstruct, shot_slice
 from mri_design.inference import DoubleLoop
-from mri_design.model import Companion, ExpectedImage, SliceModel, SparsityBlock
+from mri_design.model import Companion, ExpectedImage, ImageFacts, SliceModel, SparsityBlock
 from mri_design.operators import FiniteDifferences, radial_spokes
 from mri_design.readouts import PlaneReadouts, ShotReadouts
 from mri_design.variances import Exact
@@ -272,7 +271,7 @@ def test_the_block_expects_the_differences_of_the_image_as_far_as_it_is_trusted(
     image = (rng.standard_normal((6, 5)) + 1j * rng.standard_normal((6, 5))).astype(np.complex64)
     trust = rng.uniform(0.1, 1, (6, 5))
     block = SparsityBlock("repeat", 30.0, tau_limit=0.3).sites(
-        md.ImageFacts((6, 5), 1.0, expected=ExpectedImage(image, trust)), 0.02
+        ImageFacts((6, 5), 1.0, expected=ExpectedImage(image, trust)), 0.02
     )
     np.testing.assert_allclose(block.offset, FiniteDifferences((6, 5))(image))
     np.testing.assert_allclose(block.potential.scale, np.broadcast_to(0.3 * trust, (2, 6, 5)), rtol=1e-6)

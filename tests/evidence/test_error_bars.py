@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, calibrate, load_recipe, reconstruct, truth_of
+from mri_design import KSpaceData, Recipe, calibrate, load_recipe, reconstruct
 from mri_design.evidence import (
     ErrorEvidence,
     HeldBack,
@@ -23,7 +23,7 @@ from mri_design.evidence import (
 )
 from mri_design.evidence.error_bars import BOUNDS, BRIGHTNESS, MIDDLES, OFFSETS, SLOPES, USUAL
 from mri_design.evidence.error_bars import KNOWN as MEASURED
-from mri_design.experiment import load_scan
+from mri_design.experiment import load_scan, truth_of
 from mri_design.operators import Array, to_image, to_kspace
 from mri_design.readouts import Readouts, radii
 from mri_design.variances import MonteCarlo

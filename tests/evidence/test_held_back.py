@@ -6,12 +6,12 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from mri_design import DoubleLoop, Recipe, SliceModel, calibrate, load_recipe, radial_spokes, turned
+from mri_design import DoubleLoop, Recipe, SliceModel, calibrate, load_recipe
 from mri_design.design import found_energies, innovation
 from mri_design.evidence import PhaseChoice, best_model, choose_phase, hold_back
 from mri_design.evidence.held_back import held_back
 from mri_design.experiment import load_scan
-from mri_design.operators import Array
+from mri_design.operators import Array, radial_spokes, turned
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from tests.refusals import refused
 

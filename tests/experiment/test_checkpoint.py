@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import DesignTrace
-from mri_design.experiment import load_state, save_state, stored_designs
+from mri_design.design import DesignState, DesignTrace
+from mri_design.experiment import Checkpoint, DesignOptions, load_state, save_state, stored_designs
 from mri_design.experiment.stored_designs import FORMAT
+from mri_design.inference import WarmStart
 from tests.design_steps import design_step
 from tests.refusals import refused
 
@@ -23,12 +24,12 @@ VALUES = {
 }
 """One that no default has, for every field of a decision but the line."""
 STEPS = (design_step(1, **VALUES), design_step(4, scores=SCORES, image_energy=7.0), design_step(0))
-STATE = md.DesignState(
+STATE = DesignState(
     DesignTrace("rule", 5, (2, 3), STEPS),
     (1.25, 3.5),
     (
-        md.WarmStart(np.full((5, 4), 1 + 2j, np.complex64), (np.float32(2.0), np.ones((2, 5, 4), np.float32))),
-        md.WarmStart(
+        WarmStart(np.full((5, 4), 1 + 2j, np.complex64), (np.float32(2.0), np.ones((2, 5, 4), np.float32))),
+        WarmStart(
             np.zeros((5, 4), np.complex64),
             (np.full((5, 4), 3.0, np.float32),),
             np.arange(60, dtype=np.complex64).reshape(3, 5, 4),
@@ -42,7 +43,7 @@ def plain(record: object) -> object:
     return {f.name: plain(getattr(record, f.name)) for f in fields(record)} if is_dataclass(record) else record
 
 
-def assert_equal(a: md.DesignState, b: md.DesignState) -> None:
+def assert_equal(a: DesignState, b: DesignState) -> None:
     assert a.trace.lines == b.trace.lines and a.trace.start == b.trace.start
     assert (a.trace.strategy, a.trace.n_lines, a.signals) == (b.trace.strategy, b.trace.n_lines, b.signals)
     for x, y in zip(a.trace.steps, b.trace.steps, strict=True):
@@ -56,19 +57,19 @@ def assert_equal(a: md.DesignState, b: md.DesignState) -> None:
 
 @pytest.mark.parametrize(
     "state",
-    [STATE, md.DesignState(DesignTrace("rule", 5, (2,)), (1.0,))],
+    [STATE, DesignState(DesignTrace("rule", 5, (2,)), (1.0,))],
     ids=["full", "before the first line"],
 )
-def test_a_state_comes_back_as_it_was(tmp_path: Path, state: md.DesignState) -> None:
-    save_state(md.Checkpoint(tmp_path / "c.npz", "me"), state)
-    assert_equal(load_state(md.Checkpoint(tmp_path / "c.npz", "me")), state)
+def test_a_state_comes_back_as_it_was(tmp_path: Path, state: DesignState) -> None:
+    save_state(Checkpoint(tmp_path / "c.npz", "me"), state)
+    assert_equal(load_state(Checkpoint(tmp_path / "c.npz", "me")), state)
 
 
 def test_another_identity_is_refused_and_none_reads_any(tmp_path: Path) -> None:
-    save_state(md.Checkpoint(tmp_path / "c.npz", "me"), STATE)
+    save_state(Checkpoint(tmp_path / "c.npz", "me"), STATE)
     with pytest.raises(md.UsageError):
-        load_state(md.Checkpoint(tmp_path / "c.npz", "you"))
-    assert_equal(load_state(md.Checkpoint(tmp_path / "c.npz", None)), STATE)
+        load_state(Checkpoint(tmp_path / "c.npz", "you"))
+    assert_equal(load_state(Checkpoint(tmp_path / "c.npz", None)), STATE)
 
 
 def packed(save: Any = np.savez, **arrays: Any) -> bytes:
@@ -114,29 +115,29 @@ def test_a_file_that_is_no_checkpoint_of_this_program_is_refused(
     tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     path = tmp_path / "c.npz"
-    save_state(md.Checkpoint(path, "me"), STATE)
+    save_state(Checkpoint(path, "me"), STATE)
     path.write_bytes(damage(path.read_bytes()))
     with refused("c.npz"):
-        load_state(md.Checkpoint(path, "me"))
+        load_state(Checkpoint(path, "me"))
 
 
 def test_a_long_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_state(md.Checkpoint(tmp_path / "c.npz", "me"), STATE)
+    save_state(Checkpoint(tmp_path / "c.npz", "me"), STATE)
     monkeypatch.setattr(stored_designs, "LIMITS", replace(stored_designs.LIMITS, max_text_bytes=1000))
     with refused("c.npz"):
-        load_state(md.Checkpoint(tmp_path / "c.npz", None))
+        load_state(Checkpoint(tmp_path / "c.npz", None))
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_flipped_bit_gives_the_state_or_an_input_error(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "c.npz"
-    save_state(md.Checkpoint(path, "me"), STATE)
+    save_state(Checkpoint(path, "me"), STATE)
     content = bytearray(path.read_bytes())
     position, bit = np.random.default_rng(seed).integers([len(content), 8])
     content[position] ^= 1 << bit
     path.write_bytes(content)
     try:
-        found = load_state(md.Checkpoint(path, "me"))
+        found = load_state(Checkpoint(path, "me"))
     except md.InputError:
         return
     assert_equal(found, STATE)
@@ -148,10 +149,10 @@ def test_a_flipped_bit_gives_the_state_or_an_input_error(tmp_path: Path, seed: i
 def test_forged_lines_are_refused_before_they_are_measured(
     tmp_path: Path, one: md.SliceModel, small: md.Recipe, start: tuple[int, ...], chosen: tuple[int, ...]
 ) -> None:
-    kept = md.Checkpoint(tmp_path / "c.npz", "me")
+    kept = Checkpoint(tmp_path / "c.npz", "me")
     state = md.run_design([one], md.make_strategy("random"), 5, small, seed=0, start=2)
     trace = replace(state.trace, start=start, steps=tuple(map(design_step, chosen)))
     save_state(kept, replace(state, trace=trace))
     with refused("lines"):
-        options = md.DesignOptions(checkpoint=kept)
+        options = DesignOptions(checkpoint=kept)
         md.run_design([one], md.make_strategy("random"), 9, small, seed=0, start=2, options=options)

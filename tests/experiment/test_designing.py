@@ -5,15 +5,18 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.experiment import design_inference, load_scan, load_state
+from mri_design.design import DesignState
+from mri_design.estimation import Automatic
+from mri_design.experiment import Checkpoint, DesignOptions, design_inference, load_scan, load_state
 from mri_design.experiment import stored_designs as checkpoint
 from mri_design.experiment.design import NO_OPTIONS
 from mri_design.kinds import KINDS
+from mri_design.variances import ControlVariate
 
 
 def design(
-    one: md.SliceModel, recipe: md.Recipe, name: str = "information-gain", options: md.DesignOptions = NO_OPTIONS
-) -> md.DesignState:
+    one: md.SliceModel, recipe: md.Recipe, name: str = "information-gain", options: DesignOptions = NO_OPTIONS
+) -> DesignState:
     return md.run_design([one], md.make_strategy(name), 10, recipe, seed=0, start=4, options=options)
 
 
@@ -22,7 +25,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Numbers of lines in the states that were written, on a clock that stands still."""
     numbers, save = list[int](), checkpoint.save_state
 
-    def saved(kept: md.Checkpoint, state: md.DesignState) -> None:
+    def saved(kept: Checkpoint, state: DesignState) -> None:
         save(kept, state)
         numbers.append(len(state.trace.lines))
 
@@ -36,17 +39,17 @@ def test_a_design_killed_between_two_checkpoints_ends_as_the_uninterrupted_one(
     tmp_path: Path, one: md.SliceModel, small: md.Recipe, name: str, written: list[int]
 ) -> None:
     path, cut = tmp_path / "c.npz", tmp_path / "cut.npz"
-    kept = md.Checkpoint(path, "me")
+    kept = Checkpoint(path, "me")
 
-    def look(state: md.DesignState) -> None:
+    def look(state: DesignState) -> None:
         if len(state.trace.lines) == 8:  # what a process that is killed here leaves
             cut.write_bytes(path.read_bytes())
 
-    whole = design(one, small, name, md.DesignOptions(checkpoint=kept, callback=look))
+    whole = design(one, small, name, DesignOptions(checkpoint=kept, callback=look))
     assert written == [5, 10]
-    left = md.Checkpoint(cut, "me")
+    left = Checkpoint(cut, "me")
     assert len(load_state(left).trace.lines) == 5 and load_state(kept).trace.lines == whole.trace.lines
-    again = design(one, small, name, md.DesignOptions(checkpoint=left))
+    again = design(one, small, name, DesignOptions(checkpoint=left))
     assert again.trace.lines == whole.trace.lines
     for a, b in zip(again.warm, whole.warm, strict=True):
         np.testing.assert_array_equal(a.mean, b.mean)
@@ -55,7 +58,7 @@ def test_a_design_killed_between_two_checkpoints_ends_as_the_uninterrupted_one(
 def test_what_a_scanner_measured_is_written_line_by_line(
     tmp_path: Path, one: md.SliceModel, small: md.Recipe, written: list[int]
 ) -> None:
-    live = md.DesignOptions(checkpoint=md.Checkpoint(tmp_path / "c.npz", "me"), measure=lambda steps: None)
+    live = DesignOptions(checkpoint=Checkpoint(tmp_path / "c.npz", "me"), measure=lambda steps: None)
     design(one, small, "random", live)
     assert written == [5, 6, 7, 8, 9, 10]
 
@@ -88,7 +91,7 @@ def test_only_a_strategy_that_corrects_posteriors_gets_rough_ones(
 ) -> None:
     recipe = md.Recipe().replacing("inference", **inference).replacing("design", encoding=encoding)
     engine = design_inference(md.make_strategy(name, encoding), recipe, KINDS[encoding])
-    assert isinstance(engine.variances, md.ControlVariate) and isinstance(engine.inner, md.Automatic)
+    assert isinstance(engine.variances, ControlVariate) and isinstance(engine.inner, Automatic)
     assert (engine.variances.samples, engine.variances.tolerance, engine.inner.tolerance) == expected
     images = md.Recipe().inference.engine().variances
-    assert not engine.variances.extrapolated and isinstance(images, md.ControlVariate) and images.extrapolated
+    assert not engine.variances.extrapolated and isinstance(images, ControlVariate) and images.extrapolated

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import Recipe, Strategy, UntilError, UntilGain, UsageError, make_strategy
-from mri_design.design import AnyOf, DesignStep, DesignTrace
+from mri_design import Recipe, UsageError, make_strategy
+from mri_design.design import AnyOf, DesignStep, DesignTrace, Strategy, UntilError, UntilGain
 from mri_design.experiment import (
     DesignEnd,
     DesignPlan,

@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import DesignState, StopRule
-from mri_design.experiment import MOST_SLICES, ImageErrors, image_rng, load_scan, with_noise_samples
+from mri_design.design import DesignState, StopRule, UntilError
+from mri_design.experiment import (
+    MOST_SLICES,
+    Checkpoint,
+    DesignOptions,
+    ImageErrors,
+    image_rng,
+    load_scan,
+    with_noise_samples,
+)
 from mri_design.model import SliceModel
 
 
@@ -82,7 +90,7 @@ def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
     one: SliceModel, recipe: md.Recipe, tmp_path: Path
 ) -> None:
     """What was seen is kept with the decisions, so that the next look comes where it would have come."""
-    options = md.DesignOptions(stop=md.UntilError(0.12, by_image=True), image_error=ImageErrors(recipe, 0))
+    options = DesignOptions(stop=UntilError(0.12, by_image=True), image_error=ImageErrors(recipe, 0))
     whole = md.run_design([one], "calibrated", 28, recipe, start=6, options=options).trace
     assert whole.declined is not None and whole.declined.forecast.image_error <= 0.12
     seen = [each.forecast.image_error for each in whole.steps]
@@ -92,7 +100,7 @@ def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
         if np.isfinite(state.trace.steps[-1].forecast.image_error):
             raise KeyboardInterrupt
 
-    kept = replace(options, checkpoint=md.Checkpoint(tmp_path / "state.npz"))
+    kept = replace(options, checkpoint=Checkpoint(tmp_path / "state.npz"))
     with pytest.raises(KeyboardInterrupt):
         md.run_design([one], "calibrated", 28, recipe, start=6, options=replace(kept, callback=interrupt))
     again = md.run_design([one], "calibrated", 28, recipe, start=6, options=kept).trace
@@ -130,6 +138,6 @@ def test_designs_look_at_every_tenth_line_and_where_maps_are_new(
         counts.append(len(state.trace.lines))
         return 0.9
 
-    options = md.DesignOptions(stop=Wanting(), image_error=image_error)
+    options = DesignOptions(stop=Wanting(), image_error=image_error)
     md.run_design([one], "calibrated", 28, coils, start=6, options=options)
     assert counts == looked

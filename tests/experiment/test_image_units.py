@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, TrajectoryData, calibrate, load_phantom, reconstruct, truth_of
-from mri_design.experiment import load_scan
+from mri_design import KSpaceData, Recipe, TrajectoryData, calibrate, load_phantom, reconstruct
+from mri_design.experiment import load_scan, truth_of
 from mri_design.operators import to_image
 
 RECIPE = Recipe()

@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import InputError, KSpaceData, Recipe, calibrate, load_phantom, reconstruct, truth_of
-from mri_design.experiment import MapsOfScan, causes_of_bad_maps, load_scan, with_given_maps
+from mri_design import InputError, KSpaceData, Recipe, calibrate, load_phantom, reconstruct
+from mri_design.experiment import MapsOfScan, causes_of_bad_maps, load_scan, truth_of, with_given_maps
 from mri_design.operators import to_image
 from mri_design.scan import explained_by_maps
 from mri_design.scan.provenance import LEAST_EXPLAINED

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.estimation import LBFGS
 from mri_design.evaluation import relative_l2
 from mri_design.evidence import is_non_local, mean_stages
-from mri_design.experiment import load_scan
+from mri_design.experiment import Image, load_scan
 from mri_design.model import PhasePrior, non_locally_refined
-from mri_design.variances import VarianceEstimator
+from mri_design.sites import Laplace
+from mri_design.variances import ControlVariate, Exact, MonteCarlo, VarianceEstimator
 
 LINES = sorted({*range(20, 29), *range(1, 48, 5)})
 
@@ -24,7 +26,7 @@ def scan_of(recipe: md.Recipe, name: str = "t2w") -> md.KSpaceData:
     return md.calibrate(load_scan(f"phantom:{name}", recipe), recipe)
 
 
-def image_of(one: md.SliceModel, recipe: md.Recipe, method: str = "mean", with_std: bool = False) -> md.Image:
+def image_of(one: md.SliceModel, recipe: md.Recipe, method: str = "mean", with_std: bool = False) -> Image:
     return md.reconstruct(one, LINES, method, recipe, np.random.default_rng(0), with_std=with_std)  # type: ignore[arg-type]
 
 
@@ -55,7 +57,7 @@ def small_model() -> Callable[..., md.GeneralizedLinearModel]:
 def test_the_image_gets_better_and_stays_the_same_from_run_to_run(method: str) -> None:
     recipe = recipe_of()
     scan = scan_of(recipe)
-    one, truth = scan.slice_model(0, **recipe.slice_settings), md.truth_of(scan)
+    one, truth = scan.slice_model(0, **recipe.slice_settings), md.experiment.truth_of(scan)
     first, second = (image_of(one, recipe, method) for _ in range(2))
     np.testing.assert_array_equal(first.image, second.image)
     assert first.convergence.converged and not first.left_out
@@ -100,7 +102,7 @@ def test_of_noisy_scans_plain_differences_are_weaker_beside_the_block_only() -> 
 
 def _largest_tau(model: md.GeneralizedLinearModel, block: int) -> float:
     site = model.blocks[block].potential
-    assert isinstance(site, md.Laplace)
+    assert isinstance(site, Laplace)
     return float(np.max(site.scale))
 
 
@@ -112,10 +114,10 @@ def test_every_variance_estimator_gives_nearly_the_exact_posterior(
     model = small_model(PhasePrior(None, 2.0) if aware else None)
 
     def infer(variances: VarianceEstimator) -> md.DoubleLoop:
-        return md.DoubleLoop(variances, md.LBFGS(1e-7), outer_iterations=4, tolerance=1e-3)
+        return md.DoubleLoop(variances, LBFGS(1e-7), outer_iterations=4, tolerance=1e-3)
 
-    exact = infer(md.Exact()).infer(model, np.random.default_rng(0))
-    for estimator, most in ((md.ControlVariate(48, 0.01), 0.02), (md.MonteCarlo(48, 1e-3), 0.02)):
+    exact = infer(Exact()).infer(model, np.random.default_rng(0))
+    for estimator, most in ((ControlVariate(48, 0.01), 0.02), (MonteCarlo(48, 1e-3), 0.02)):
         found = infer(estimator).infer(model, np.random.default_rng(0))
         assert relative_l2(found.mean, exact.mean) < most
         ratio = found.image_variances.sum() / exact.image_variances.sum()
@@ -136,7 +138,7 @@ def test_coils_that_determine_an_image_pull_its_bright_pixels_less_towards_zero(
     """Every second line of eight coils leaves little open; every sixth and four at the centre leave much."""
     recipe = recipe_of(32, coils=8)
     prepared = scan_of(recipe)
-    one, truth = prepared.slice_model(0, **recipe.slice_settings), md.truth_of(prepared)
+    one, truth = prepared.slice_model(0, **recipe.slice_settings), md.experiment.truth_of(prepared)
     inside = np.abs(truth) > 0.1 * np.abs(truth).max()
 
     def made(one: md.SliceModel, lines: list[int]) -> np.ndarray:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from mri_design import Recipe, SliceModel, mr_image_model
+from mri_design import Recipe, SliceModel
 from mri_design.evidence import PhaseChoice, choose_phase, hold_back
-from mri_design.experiment import refinement
+from mri_design.experiment import mr_image_model, refinement
 from mri_design.model import PhasePrior
 from mri_design.operators import PhasedParts
 from tests.phased_slices import smooth, textured

@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 
 import mri_design as md
+from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic
+from mri_design.variances import ControlVariate, Exact, ExactByColumns, Lanczos, MonteCarlo
 from tests.refusals import refused
 
 
@@ -142,9 +144,9 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *(("automatic", md.Automatic), ("irls", md.IRLS), ("lbfgs", md.LBFGS), ("admm", md.ADMM)),
-        *(("exact", md.Exact), ("exact-columns", md.ExactByColumns), ("lanczos", md.Lanczos)),
-        *(("perturb-and-solve", md.MonteCarlo), ("control-variate", md.ControlVariate)),
+        *(("automatic", Automatic), ("irls", IRLS), ("lbfgs", LBFGS), ("admm", ADMM)),
+        *(("exact", Exact), ("exact-columns", ExactByColumns), ("lanczos", Lanczos)),
+        *(("perturb-and-solve", MonteCarlo), ("control-variate", ControlVariate)),
     ],
 )
 def test_solvers_and_variances_by_name(name: str, kind: type) -> None:

@@ -9,8 +9,9 @@ from scipy.ndimage import gaussian_filter
 
 import mri_design as md
 from mri_design.evidence import posterior_deviations, scaled_deviations
-from mri_design.experiment import TEXTBOOK, check_draws, check_size_of_draws, load_scan
+from mri_design.experiment import TEXTBOOK, InferenceOptions, check_draws, check_size_of_draws, load_scan
 from mri_design.experiment.reconstruction import ITERATIONS, METHODS, textbook
+from mri_design.variances import Exact
 from tests.refusals import refused
 
 LINES = (8, 7, 9, 6, 10, 5, 11, 3, 13)
@@ -38,7 +39,7 @@ def test_the_error_bars_can_be_left_out(one: md.SliceModel, small: md.Recipe) ->
 def test_a_given_signal_level_replaces_the_measured_one(one: md.SliceModel, small: md.Recipe) -> None:
     level = one.signal_level(LINES)
     same, other = (
-        md.reconstruct(one, LINES, "map", small, np.random.default_rng(0), options=md.InferenceOptions(signal=s)).image
+        md.reconstruct(one, LINES, "map", small, np.random.default_rng(0), options=InferenceOptions(signal=s)).image
         for s in (level, 50 * level)  # a lower one changes little: noise limits the rates
     )
     np.testing.assert_array_equal(same, md.reconstruct(one, LINES, "map", small, np.random.default_rng(0)).image)
@@ -46,15 +47,15 @@ def test_a_given_signal_level_replaces_the_measured_one(one: md.SliceModel, smal
 
 
 def test_pixel_std_from_draws_agrees_with_the_exact_one(one: md.SliceModel) -> None:
-    posterior = md.DoubleLoop(md.Exact(), outer_iterations=3).infer(one.model(LINES), np.random.default_rng(0))
+    posterior = md.DoubleLoop(Exact(), outer_iterations=3).infer(one.model(LINES), np.random.default_rng(0))
     covariance = one.noise_variance * np.linalg.inv(posterior.precision.dense_real())
     variances = np.diag(covariance)
     expected = np.sqrt(variances[:256] + variances[256:]).reshape(16, 16)
-    exact = md.pixel_std(posterior, 8, np.random.default_rng(1))
+    exact = md.experiment.pixel_std(posterior, 8, np.random.default_rng(1))
     np.testing.assert_allclose(exact, expected, rtol=1e-3)
     assert exact.dtype == np.float32
     sampled = replace(posterior, marginals=replace(posterior.marginals, kind="unbiased"))
-    drawn = md.pixel_std(sampled, 400, np.random.default_rng(1))
+    drawn = md.experiment.pixel_std(sampled, 400, np.random.default_rng(1))
     assert np.abs(drawn / expected - 1).mean() < 0.05
 
 
@@ -152,7 +153,7 @@ def test_draws_are_scaled_to_the_map_and_change_nothing_else() -> None:
     assert np.median(power / made.std**2) == pytest.approx(1, abs=0.1)
     twice = made.times(2.0)
     np.testing.assert_allclose(twice.draws, 2 * made.draws)
-    other = md.reconstruct(one, lines, recipe=asked, options=md.InferenceOptions(number=1))
+    other = md.reconstruct(one, lines, recipe=asked, options=InferenceOptions(number=1))
     shared = np.vdot(other.draws - other.image, made.draws - made.image) / (24 * np.sum(made.std**2))
     assert abs(shared) < 0.02  # of another slice they are others
 

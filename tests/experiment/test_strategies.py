@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.design import VariableDensity
 from mri_design.errors import UnknownNameError
 from mri_design.experiment import candidates_of, explained, is_random, shot_slice, tuned_powers, with_power
 from mri_design.experiment import strategies as registry
@@ -61,7 +62,7 @@ def test_every_name_makes_the_strategy_that_carries_it(encoding: str, looking: s
 )
 def test_a_setting_follows_the_family(name: str, fields: dict[str, object]) -> None:
     strategy = md.make_strategy(name)
-    assert isinstance(strategy, md.VariableDensity) and strategy.name == name and is_random(name)
+    assert isinstance(strategy, VariableDensity) and strategy.name == name and is_random(name)
     assert {field: getattr(strategy, field) for field in fields} == fields
 
 
@@ -100,32 +101,32 @@ def test_an_unknown_name_is_refused_with_all_known_ones(name: str) -> None:
 
 def test_a_strategy_that_is_registered_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "STRATEGIES", {name: dict(of) for name, of in registry.STRATEGIES.items()})
-    md.register_strategy("mine", md.VariableDensity, ["lines", "shots"], tuned=(1.0, 2.0))
+    md.register_strategy("mine", VariableDensity, ["lines", "shots"], tuned=(1.0, 2.0))
     assert (
         "mine" in md.strategy_names()
         and "mine" in md.strategy_names("radial")
         and "mine" not in md.strategy_names("plane")
     )
     made = md.make_strategy("mine:2")
-    assert isinstance(made, md.VariableDensity) and (made.power, made.name) == (2.0, "mine:2")
+    assert isinstance(made, VariableDensity) and (made.power, made.name) == (2.0, "mine:2")
     assert tuned_powers("mine") == (1.0, 2.0) and is_random("mine")
     for name, encodings in (
         *(("a:b", ["lines"]), ("", ["lines"]), ("Mine", ["lines"]), (3, ["lines"])),
         *(("trained", ["lines"]), ("mine", ["planes"]), ("mine", "planes"), ("mine", [])),
     ):
         with pytest.raises(md.InputError):
-            md.register_strategy(name, md.VariableDensity, encodings)  # type: ignore[arg-type]
+            md.register_strategy(name, VariableDensity, encodings)  # type: ignore[arg-type]
     with refused("strategy mine"):
         md.register_strategy("mine", 3)  # type: ignore[arg-type]
     with refused("looks_at"):
-        md.register_strategy("other", md.VariableDensity, looks_at="elsewhere")
+        md.register_strategy("other", VariableDensity, looks_at="elsewhere")
     assert "other" not in md.strategy_names()
 
 
 def test_a_registered_oracle_is_no_strategy_of_a_recipe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(registry, "STRATEGIES", {name: dict(of) for name, of in registry.STRATEGIES.items()})
     for _ in range(2):
-        md.register_strategy("all-seeing", md.VariableDensity, "lines", looks_at="truth")
+        md.register_strategy("all-seeing", VariableDensity, "lines", looks_at="truth")
     assert registry.ORACLES.count("all-seeing") == 1
     (tmp_path / "r.toml").write_text('[design]\nstrategy = "all-seeing"\n')
     with refused("recipe r.toml: design.strategy"):

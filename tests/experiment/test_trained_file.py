@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import Calibrated, InputError, make_strategy
-from mri_design.design import TrainedDesign, TrainedOrder
+from mri_design import InputError, make_strategy
+from mri_design.design import Calibrated, TrainedDesign, TrainedOrder
 from mri_design.experiment import is_random, load_trained, save_trained, strategy_files, strategy_label
 from tests.refusals import refused
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from mri_design import best_free_encoding
 from mri_design.design import exact_gains
-from mri_design.glm import water_filling
+from mri_design.glm import best_free_encoding, water_filling
 from mri_design.readouts import LineReadouts
 from tests.design.conftest import make_posterior
 

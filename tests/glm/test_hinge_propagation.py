@@ -8,7 +8,17 @@ import scipy.optimize
 import scipy.stats
 
 import mri_design as md
-from mri_design.glm import best_gaussian, minimise_in_box
+from mri_design.glm import (
+    DecoupledGaussian,
+    LaplaceFilter,
+    LaplacePropagation,
+    VariationalGaussian,
+    best_gaussian,
+    minimise_in_box,
+)
+from mri_design.operators import Dense, Identity
+from mri_design.sites import Gaussian, Hinge
+from mri_design.variances import Exact
 from tests.refusals import refused
 
 SEED = 3
@@ -21,8 +31,8 @@ def machine(q: int = 80, n: int = 6):
     rows = rng.standard_normal((q, n))
     labels = np.where(rows @ rng.standard_normal(n) + rng.standard_normal(q) > 0, 1.0, -1.0)
     blocks = [
-        md.SiteBlock("labels", md.Dense(rows), md.Hinge(labels, C)),
-        md.SiteBlock("weights", md.Dense(np.eye(n)), md.Gaussian(1.0)),
+        md.SiteBlock("labels", Dense(rows), Hinge(labels, C)),
+        md.SiteBlock("weights", Dense(np.eye(n)), Gaussian(1.0)),
     ]
     return md.GeneralizedLinearModel.of_sites(blocks), rows, labels
 
@@ -47,7 +57,7 @@ def test_a_serial_sweep_is_a_round_of_chunking(n) -> None:
     for part in np.array_split(np.arange(len(rows)), 4):  # equation (12): the others' alpha enter linearly
         rest = np.setdiff1d(np.arange(len(rows)), part)
         alpha[part] = dual_solution(H[np.ix_(part, part)], 1 - H[np.ix_(part, rest)] @ alpha[rest])
-    engine = md.LaplacePropagation(partition="contiguous", chunk_size=20, max_sweeps=1)
+    engine = LaplacePropagation(partition="contiguous", chunk_size=20, max_sweeps=1)
     posterior, sweeps = engine.propagate(model, np.random.default_rng(0))
     np.testing.assert_allclose(posterior.mean, rows.T @ (labels * alpha), atol=1e-7)
     for message, part in zip(sweeps.messages, np.array_split(np.arange(len(rows)), 4), strict=True):
@@ -61,7 +71,7 @@ def test_sweeps_converge_to_the_whole_machine() -> None:
     model, rows, labels = machine()
     H = labels[:, None] * (rows @ rows.T) * labels
     alpha = dual_solution(H, np.ones(len(rows)))
-    engine = md.LaplacePropagation(chunk_size=20, max_sweeps=300, tolerance=1e-8)
+    engine = LaplacePropagation(chunk_size=20, max_sweeps=300, tolerance=1e-8)
     posterior, sweeps = engine.propagate(model, np.random.default_rng(0))
     assert posterior.convergence.converged
     w = posterior.mean
@@ -90,15 +100,15 @@ def test_the_box_quadratic_meets_its_conditions(rank) -> None:
 def test_engines_take_hinge_sites_right_or_name_those_that_do() -> None:
     rng = np.random.default_rng(0)
     sites = md.SiteBlock(
-        "margins", md.Dense(rng.standard_normal((9, 3))), md.Hinge(np.where(rng.random(9) < 0.5, -1, 1), 1.5)
+        "margins", Dense(rng.standard_normal((9, 3))), Hinge(np.where(rng.random(9) < 0.5, -1, 1), 1.5)
     )
-    weights = md.SiteBlock("weights", md.Identity((3,), is_complex=False), md.Gaussian(1.0))
+    weights = md.SiteBlock("weights", Identity((3,), is_complex=False), Gaussian(1.0))
     model = md.GeneralizedLinearModel.of_sites([sites, weights])
     mean, criterion = best_gaussian(model, 1e-7)
-    found = md.VariationalGaussian(md.Exact(), tolerance=1e-7).infer(model, rng)
+    found = VariationalGaussian(Exact(), tolerance=1e-7).infer(model, rng)
     assert found.convergence.converged
     np.testing.assert_allclose(found.mean, mean, atol=1e-6)
     np.testing.assert_allclose(found.criterion[-1], criterion, rtol=1e-10)
-    for engine in (md.DoubleLoop(), md.LaplaceFilter(), md.DecoupledGaussian()):
+    for engine in (md.DoubleLoop(), LaplaceFilter(), DecoupledGaussian()):
         with refused("block 'margins'"):
             engine.infer(model, rng)

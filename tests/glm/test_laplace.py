@@ -9,11 +9,30 @@ import pytest
 import scipy.optimize
 
 import mri_design as md
-from mri_design.glm import coefficients_of_sites, load_chunk, partition_sites
-from mri_design.operators import RowsOnDisk
+from mri_design.glm import (
+    FilterState,
+    LaplaceFilter,
+    LaplacePropagation,
+    coefficients_of_sites,
+    load_chunk,
+    partition_sites,
+)
+from mri_design.inference import WarmStart
+from mri_design.operators import Dense, FiniteDifferences, Identity, RowsOnDisk
+from mri_design.sites import (
+    BernoulliResponse,
+    Gaussian,
+    GaussianResponse,
+    Logistic,
+    Poisson,
+    PoissonResponse,
+    Sech2,
+    StudentT,
+    Tilted,
+)
 from tests.refusals import refused
 
-LP = md.LaplacePropagation
+LP = LaplacePropagation
 SEED = 7
 
 
@@ -23,8 +42,8 @@ def logistic_model(q: int = 600, n: int = 20, prior: float = 0.7, seed: int = 0)
     rows = 2 * rng.standard_normal((q, n)) / np.sqrt(n)
     labels = np.where(rng.random(q) < 1 / (1 + np.exp(-rows @ rng.standard_normal(n))), 1.0, -1.0)
     blocks = [
-        md.SiteBlock("labels", md.Dense(rows), md.Logistic(labels)),
-        md.SiteBlock("weights", md.Dense(np.eye(n)), md.Gaussian(prior)),
+        md.SiteBlock("labels", Dense(rows), Logistic(labels)),
+        md.SiteBlock("weights", Dense(np.eye(n)), Gaussian(prior)),
     ]
     return md.GeneralizedLinearModel.of_sites(blocks), rows, labels, prior
 
@@ -115,8 +134,8 @@ def test_chunks_live_on_the_coordinates_that_they_touch(groups, size) -> None:
         part[:] = rng.standard_normal(part.shape)
     labels = np.where(rng.random(len(rows)) < 0.5, 1.0, -1.0)
     blocks = [
-        md.SiteBlock("labels", md.Dense(rows), md.Logistic(labels)),
-        md.SiteBlock("weights", md.Dense(np.eye(4 * groups)), md.Gaussian(0.4)),
+        md.SiteBlock("labels", Dense(rows), Logistic(labels)),
+        md.SiteBlock("weights", Dense(np.eye(4 * groups)), Gaussian(0.4)),
     ]
     model = md.GeneralizedLinearModel.of_sites(blocks)
     posterior, sweeps = run(model, partition="contiguous", chunk_size=size)
@@ -139,7 +158,7 @@ def test_sites_on_moduli_reach_the_joint_map_in_few_sweeps() -> None:
     n, x = 10, rng.standard_normal((14, 10)) + 1j * rng.standard_normal((14, 10))
     b = rng.standard_normal((24, n)) + 1j * rng.standard_normal((24, n))
     data = rng.standard_normal(14) + 1j * rng.standard_normal(14)
-    model = md.GeneralizedLinearModel(md.Dense(x), data, 0.5, (md.SiteBlock("b", md.Dense(b), md.Sech2(0.8)),))
+    model = md.GeneralizedLinearModel(Dense(x), data, 0.5, (md.SiteBlock("b", Dense(b), Sech2(0.8)),))
     found, _ = run(model, chunk_size=5)
     assert found.convergence.iterations <= 6
     np.testing.assert_allclose(gradient(model, found.mean), 0, atol=1e-9)
@@ -152,10 +171,10 @@ def test_sites_on_moduli_reach_the_joint_map_in_few_sweeps() -> None:
 
 
 def test_groups_share_a_site() -> None:
-    block = md.SiteBlock("tv", md.FiniteDifferences((3, 4)), md.Sech2(np.arange(1.0, 13).reshape(1, 3, 4)), (-3,))
+    block = md.SiteBlock("tv", FiniteDifferences((3, 4)), Sech2(np.arange(1.0, 13).reshape(1, 3, 4)), (-3,))
     index = coefficients_of_sites(block, np.array([0, 5]))
     np.testing.assert_array_equal(index, [[0, 12], [5, 17]])
-    model = md.GeneralizedLinearModel(md.Identity((3, 4)), np.zeros((3, 4), dtype=complex), 4.0, (block,))
+    model = md.GeneralizedLinearModel(Identity((3, 4)), np.zeros((3, 4), dtype=complex), 4.0, (block,))
     chunk = partition_sites(model.blocks, [0], "contiguous", 5, np.random.default_rng(0))[1]
     loaded = load_chunk(model, *chunk)
     assert loaded.parts == 4  # two differences, real and imaginary
@@ -170,9 +189,9 @@ def test_groups_share_a_site() -> None:
 def test_an_undetermined_gaussian_part_needs_a_warm_start() -> None:
     rng = np.random.default_rng(4)
     x, data = rng.standard_normal((4, 8)), rng.standard_normal(4)
-    block = md.SiteBlock("b", md.Dense(rng.standard_normal((16, 8))), md.Sech2(1.0))
-    model = md.GeneralizedLinearModel(md.Dense(x), data, 1.0, (block,))
-    start = md.WarmStart(np.zeros(8), (np.ones(16),))
+    block = md.SiteBlock("b", Dense(rng.standard_normal((16, 8))), Sech2(1.0))
+    model = md.GeneralizedLinearModel(Dense(x), data, 1.0, (block,))
+    start = WarmStart(np.zeros(8), (np.ones(16),))
     for size in (3, 2):  # more rows than coordinates, and fewer
         with refused("a chunk and its cavity"):
             run(model, chunk_size=size)
@@ -191,25 +210,25 @@ def test_rows_on_disk_are_those_in_memory(tmp_path) -> None:
 
 
 SITES = [
-    md.Poisson(3),
-    md.Poisson(0, exposure=4.0),
-    md.Poisson(200),
-    md.Logistic(-1.0),
-    md.GaussianResponse(0.5).site(1.3),
-    md.StudentT(3.0, 4.0),
+    Poisson(3),
+    Poisson(0, exposure=4.0),
+    Poisson(200),
+    Logistic(-1.0),
+    GaussianResponse(0.5).site(1.3),
+    StudentT(3.0, 4.0),
 ]
 
 
 def random_state(n, rng):
     covariance = np.cov(rng.standard_normal((n, n + 3)))
-    return md.FilterState(rng.standard_normal(n), 0.5 * (covariance + covariance.T))
+    return FilterState(rng.standard_normal(n), 0.5 * (covariance + covariance.T))
 
 
 @pytest.mark.parametrize("site", SITES, ids=lambda s: type(s).__name__)
 def test_one_update_is_the_laplace_approximation(site, rng):
     """Mean at the mode of all unknowns; covariance the inverse Hessian there (Woodbury), determinant with it."""
     state, x = random_state(5, rng), rng.standard_normal(5)
-    new = md.LaplaceFilter().update(state, x, site)
+    new = LaplaceFilter().update(state, x, site)
     P = np.linalg.inv(state.covariance)
 
     def loss(u):
@@ -229,15 +248,13 @@ def test_one_update_is_the_laplace_approximation(site, rng):
 
 def test_where_log_t_is_convex_the_covariance_does_not_grow():
     """A Student-t site far out has D < 0."""
-    site = md.StudentT(3.0, 1.0)
-    state = md.FilterState(np.array([10.0]), np.array([[0.5]]))
-    new = md.LaplaceFilter().update(state, np.ones(1), site)
+    site = StudentT(3.0, 1.0)
+    state = FilterState(np.array([10.0]), np.array([[0.5]]))
+    new = LaplaceFilter().update(state, np.ones(1), site)
     assert site.d2log_t(new.mean).item() > 0
     assert new.covariance.item() == 0.5
     # Wide enough, the better of two modes is the one at zero.
-    wide = md.LaplaceFilter().update(
-        md.FilterState(np.array([10.0]), np.array([[40.0]])), np.ones(1), md.StudentT(3.0, 100.0)
-    )
+    wide = LaplaceFilter().update(FilterState(np.array([10.0]), np.array([[40.0]])), np.ones(1), StudentT(3.0, 100.0))
     assert abs(wide.mean.item()) < 1 and wide.covariance.item() < 1
 
 
@@ -254,47 +271,45 @@ def test_gaussian_responses_make_it_the_kalman_filter(drift, rng):
         C = C + Q_matrix
         gain = C @ x / (x @ C @ x + 0.3)
         m, C = m + gain * (y - x @ m), C - np.outer(gain, x @ C)
-    sites = [md.GaussianResponse(0.3).site(y) for y in answers]
-    found = md.LaplaceFilter(drift=Q).track(state, queries, sites)
+    sites = [GaussianResponse(0.3).site(y) for y in answers]
+    found = LaplaceFilter(drift=Q).track(state, queries, sites)
     np.testing.assert_allclose(found.mean, m, rtol=1e-9)
     np.testing.assert_allclose(found.covariance, C, rtol=1e-9, atol=1e-12)
 
 
 def with_prior(rows, site, offset=None, noise_variance=0.7):
     n = rows.shape[1]
-    prior = md.SiteBlock("prior", md.Identity((n,), is_complex=False), md.Gaussian(2.0), offset=np.linspace(-1, 1, n))
+    prior = md.SiteBlock("prior", Identity((n,), is_complex=False), Gaussian(2.0), offset=np.linspace(-1, 1, n))
     return md.GeneralizedLinearModel.of_sites(
-        [md.SiteBlock("sites", md.Dense(rows), site, offset=offset), prior], noise_variance
+        [md.SiteBlock("sites", Dense(rows), site, offset=offset), prior], noise_variance
     )
 
 
-@pytest.mark.parametrize("family", [md.PoissonResponse(0.5), md.BernoulliResponse(1.5)], ids=["counts", "labels"])
+@pytest.mark.parametrize("family", [PoissonResponse(0.5), BernoulliResponse(1.5)], ids=["counts", "labels"])
 def test_infer_is_update_after_update(family, rng):
     rows = rng.standard_normal((9, 3))
     answers = family.draw(rows @ np.array([0.5, -0.3, 0.1]), rng)
-    site = md.Poisson(answers, 0.5) if isinstance(family, md.PoissonResponse) else md.Logistic(answers, 1.5)
+    site = Poisson(answers, 0.5) if isinstance(family, PoissonResponse) else Logistic(answers, 1.5)
     offset, sigma = rng.standard_normal(9), np.sqrt(0.7)
     model = with_prior(rows, site, offset)
-    found = md.LaplaceFilter().infer(model, rng)
+    found = LaplaceFilter().infer(model, rng)
     # An offset is one more unknown that is known.
-    state = md.FilterState(np.append(np.linspace(-1, 1, 3), 1.0), np.diag([0.35, 0.35, 0.35, 1e-14]))
+    state = FilterState(np.append(np.linspace(-1, 1, 3), 1.0), np.diag([0.35, 0.35, 0.35, 1e-14]))
     queries = np.column_stack([rows, -offset]) / sigma
-    state = md.LaplaceFilter().track(state, queries, [family.site(float(a)) for a in answers])
+    state = LaplaceFilter().track(state, queries, [family.site(float(a)) for a in answers])
     np.testing.assert_allclose(found.mean, state.mean[:3], rtol=1e-6)
     covariance = 0.7 * np.linalg.inv(found.precision.dense_real())
     np.testing.assert_allclose(covariance, state.covariance[:3, :3], rtol=1e-6, atol=1e-10)
     assert found.convergence.converged and found.convergence.iterations == 9
-    again = md.FilterState.from_posterior(found)
+    again = FilterState.from_posterior(found)
     np.testing.assert_allclose(again.covariance, covariance, rtol=1e-10)
 
 
 def test_scales_that_differ_from_site_to_site_go_with_their_sites(rng):
     """Also inside a tilted site."""
     rows, scales = rng.standard_normal((3, 2)), np.array([0.5, 1.0, 2.0])
-    site = md.Tilted(md.Logistic(np.array([1.0, -1.0, 1.0]), scales), np.array([0.1, 0.2, 0.3]))
-    found = md.LaplaceFilter().infer(with_prior(rows, site, noise_variance=1.0), rng)
-    state = md.FilterState(np.linspace(-1, 1, 2), 0.5 * np.eye(2))
-    one_by_one = [
-        md.Tilted(md.Logistic(c, s), b) for c, s, b in zip((1.0, -1.0, 1.0), scales, (0.1, 0.2, 0.3), strict=True)
-    ]
-    np.testing.assert_allclose(found.mean, md.LaplaceFilter().track(state, rows, one_by_one).mean, rtol=1e-9)
+    site = Tilted(Logistic(np.array([1.0, -1.0, 1.0]), scales), np.array([0.1, 0.2, 0.3]))
+    found = LaplaceFilter().infer(with_prior(rows, site, noise_variance=1.0), rng)
+    state = FilterState(np.linspace(-1, 1, 2), 0.5 * np.eye(2))
+    one_by_one = [Tilted(Logistic(c, s), b) for c, s, b in zip((1.0, -1.0, 1.0), scales, (0.1, 0.2, 0.3), strict=True)]
+    np.testing.assert_allclose(found.mean, LaplaceFilter().track(state, rows, one_by_one).mean, rtol=1e-9)

@@ -7,16 +7,20 @@ import pytest
 import scipy.stats
 
 import mri_design as md
-from mri_design.glm import best_gaussian
+from mri_design.estimation import IRLS
+from mri_design.glm import DecoupledGaussian, LaplaceFilter, LaplacePropagation, VariationalGaussian, best_gaussian
 from mri_design.inference import Engine
+from mri_design.operators import Dense, Identity
+from mri_design.sites import Gaussian, Laplace, Site, SuperGaussian
 from mri_design.sites.base import SMOOTH
+from mri_design.variances import Exact
 from tests.refusals import refused
 
 
-class Rounded(md.SuperGaussian):
+class Rounded(SuperGaussian):
     """log t = -tau sqrt(1 + x): Laplace tails without the corner."""
 
-    offers = md.SuperGaussian.offers | SMOOTH | {"log_concave"}
+    offers = SuperGaussian.offers | SMOOTH | {"log_concave"}
     start_variance = 1.0
 
     def __init__(self, scale: float) -> None:
@@ -32,10 +36,10 @@ class Rounded(md.SuperGaussian):
         return 0.25 * self.scale * (1 + x) ** -1.5
 
 
-class Waiting(md.Site):
+class Waiting(Site):
     """The likelihood of a time w that was waited for an event of log rate s: t = exp(s - w exp s), on real s."""
 
-    offers = md.Site.offers | SMOOTH | {"log_concave", "normaliser", "probability"}
+    offers = Site.offers | SMOOTH | {"log_concave", "normaliser", "probability"}
     role = "likelihood"
     per_site = ("times",)
 
@@ -63,18 +67,18 @@ class Waiting(md.Site):
 def regression(site, prior=None) -> md.GeneralizedLinearModel:
     rng = np.random.default_rng(3)
     blocks = (
-        md.SiteBlock("sites", md.Dense(rng.standard_normal((6, 3))), site),
-        md.SiteBlock("weights", md.Identity((3,), is_complex=False), prior or md.Gaussian(0.7)),
+        md.SiteBlock("sites", Dense(rng.standard_normal((6, 3))), site),
+        md.SiteBlock("weights", Identity((3,), is_complex=False), prior or Gaussian(0.7)),
     )
-    return md.GeneralizedLinearModel(md.Dense(rng.standard_normal((4, 3))), rng.standard_normal(4), 0.5, blocks)
+    return md.GeneralizedLinearModel(Dense(rng.standard_normal((4, 3))), rng.standard_normal(4), 0.5, blocks)
 
 
 ENGINES = [
-    md.DoubleLoop(md.Exact(), outer_iterations=100, tolerance=1e-8, inner=md.IRLS(tolerance=1e-18)),
-    md.VariationalGaussian(md.Exact(), tolerance=1e-8),
-    md.DecoupledGaussian(tolerance=1e-6),
-    md.LaplacePropagation(chunk_size=2),
-    md.LaplaceFilter(),
+    md.DoubleLoop(Exact(), outer_iterations=100, tolerance=1e-8, inner=IRLS(tolerance=1e-18)),
+    VariationalGaussian(Exact(), tolerance=1e-8),
+    DecoupledGaussian(tolerance=1e-6),
+    LaplacePropagation(chunk_size=2),
+    LaplaceFilter(),
 ]
 
 
@@ -100,33 +104,33 @@ class Smooth(Engine):
     needs = frozenset({"g", "curvature"})
 
     def posterior(self, model, rng, warm_start, callback):
-        return md.VariationalGaussian(md.Exact()).infer(model, rng, warm_start=warm_start, callback=callback)
+        return VariationalGaussian(Exact()).infer(model, rng, warm_start=warm_start, callback=callback)
 
 
 class Flatter(Rounded):
     offers = Rounded.offers - {"bound"}
 
 
-class Cornered(md.Laplace):
+class Cornered(Laplace):
     """Says that it has a curvature, and has none."""
 
-    offers = md.Laplace.offers | SMOOTH
+    offers = Laplace.offers | SMOOTH
 
 
 class Silent(Rounded):
     """Does not say that it has one."""
 
-    offers = md.SuperGaussian.offers
+    offers = SuperGaussian.offers
 
 
 @pytest.mark.parametrize(
     ("engine", "site"),
     [
-        (Smooth(), md.Laplace(1.0)),
+        (Smooth(), Laplace(1.0)),
         (Smooth(), Waiting(np.ones(6))),
         (md.DoubleLoop(), Flatter(1.0)),
-        *((engine, Cornered(1.0)) for engine in (md.LaplacePropagation(), md.LaplaceFilter(), Smooth())),
-        (md.LaplaceFilter(), Silent(1.0)),
+        *((engine, Cornered(1.0)) for engine in (LaplacePropagation(), LaplaceFilter(), Smooth())),
+        (LaplaceFilter(), Silent(1.0)),
     ],
 )
 def test_sites_that_do_not_offer_what_an_engine_needs_are_refused(engine, site) -> None:
@@ -138,29 +142,29 @@ def test_a_new_likelihood_has_an_evidence() -> None:
     """Against quadrature of one unknown; the site says what it is, and nobody asks for its class."""
     times = np.array([0.4, 1.5])
     blocks = (
-        md.SiteBlock("weights", md.Identity((1,), is_complex=False), md.Gaussian(0.5)),
-        md.SiteBlock("times", md.Dense([[1.0], [0.5]]), Waiting(times)),
+        md.SiteBlock("weights", Identity((1,), is_complex=False), Gaussian(0.5)),
+        md.SiteBlock("times", Dense([[1.0], [0.5]]), Waiting(times)),
     )
     model = md.GeneralizedLinearModel.of_sites(blocks)
     assert [block.is_likelihood for block in blocks] == [False, True]
-    posterior = md.VariationalGaussian(md.Exact(), tolerance=1e-8).infer(model, np.random.default_rng(0))
-    evidence = md.log_evidence(posterior)
+    posterior = VariationalGaussian(Exact(), tolerance=1e-8).infer(model, np.random.default_rng(0))
+    evidence = md.inference.log_evidence(posterior)
     u = np.linspace(-12, 8, 40001)
     s = np.multiply.outer([1.0, 0.5], u)
     joint = scipy.stats.norm.logpdf(u, scale=np.sqrt(2)) + np.sum(s - times[:, None] * np.exp(s), axis=0)
     truth = float(np.log(np.sum(np.exp(joint)) * (u[1] - u[0])))
     assert evidence.kind == "lower_bound" and truth - 0.03 < evidence.value < truth
-    for engine in (md.LaplacePropagation(), md.LaplaceFilter(), md.DecoupledGaussian()):
+    for engine in (LaplacePropagation(), LaplaceFilter(), DecoupledGaussian()):
         np.testing.assert_allclose(engine.infer(model, np.random.default_rng(0)).mean, posterior.mean, atol=0.3)
 
 
 ON_GAUSSIAN_SITES = [
-    md.DoubleLoop(md.Exact(), inner=md.IRLS(tolerance=1e-20), outer_iterations=5, tolerance=1e-8),
-    md.VariationalGaussian(md.Exact(), tolerance=1e-8),
-    md.DecoupledGaussian(),
-    md.LaplacePropagation(chunk_size=2),
-    md.LaplacePropagation(chunk_size=2, exact=("prior",)),
-    md.LaplaceFilter(),
+    md.DoubleLoop(Exact(), inner=IRLS(tolerance=1e-20), outer_iterations=5, tolerance=1e-8),
+    VariationalGaussian(Exact(), tolerance=1e-8),
+    DecoupledGaussian(),
+    LaplacePropagation(chunk_size=2),
+    LaplacePropagation(chunk_size=2, exact=("prior",)),
+    LaplaceFilter(),
 ]
 
 
@@ -169,9 +173,9 @@ def test_gaussian_sites_make_every_engine_exact(engine) -> None:
     """Mean, variances and, where there is one, the bound, for two blocks with offsets and a noise variance not one."""
     rng = np.random.default_rng(11)
     X, B, y, offset = rng.standard_normal((3, 4)), rng.standard_normal((6, 4)), rng.standard_normal(3), np.ones(6)
-    sites = md.SiteBlock("sites", md.Dense(B), md.Gaussian(1.7), offset=offset)
-    prior = md.SiteBlock("prior", md.Dense(np.eye(4)), md.Gaussian(0.3))
-    model = md.GeneralizedLinearModel(md.Dense(X), y, 0.5, (sites, prior))
+    sites = md.SiteBlock("sites", Dense(B), Gaussian(1.7), offset=offset)
+    prior = md.SiteBlock("prior", Dense(np.eye(4)), Gaussian(0.3))
+    model = md.GeneralizedLinearModel(Dense(X), y, 0.5, (sites, prior))
     A = X.T @ X + 1.7 * B.T @ B + 0.3 * np.eye(4)
     mean = np.linalg.solve(A, X.T @ y + 1.7 * B.T @ offset)
     found = engine.infer(model, np.random.default_rng(0))
@@ -181,4 +185,4 @@ def test_gaussian_sites_make_every_engine_exact(engine) -> None:
     least = np.sum((y - X @ mean) ** 2) + 1.7 * np.sum((B @ mean - offset) ** 2) + 0.3 * np.sum(mean**2)
     evidence = 0.5 * (np.log(2 * np.pi * 0.5) - np.linalg.slogdet(A)[1] - least / 0.5)  # of 3 data in 4 unknowns
     for phi in found.criterion[-1:]:
-        np.testing.assert_allclose(md.evidence_bound(model, phi), evidence, rtol=1e-10)
+        np.testing.assert_allclose(md.inference.evidence_bound(model, phi), evidence, rtol=1e-10)

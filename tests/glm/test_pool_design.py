@@ -11,8 +11,11 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.special import entr, expit
 
-from mri_design import DoubleLoop, Exact, Identity, LabelPool, Lanczos, Laplace, Logistic, PoolDesign, SiteBlock
-from mri_design.glm import bald, information_gain_of_labels, label_probability, site_width
+from mri_design import DoubleLoop, SiteBlock
+from mri_design.glm import LabelPool, PoolDesign, bald, information_gain_of_labels, label_probability, site_width
+from mri_design.operators import Identity
+from mri_design.sites import Laplace, Logistic
+from mri_design.variances import Exact, Lanczos
 from tests.refusals import refused
 
 CONVERGED = DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-6)

@@ -7,14 +7,20 @@ import scipy.optimize
 import mri_design as md
 from mri_design.glm import (
     Anchor,
+    DecoupledGaussian,
     DualState,
     PriorAndSites,
+    VariationalGaussian,
     best_gaussian,
     conjugate,
     linearised_dual,
     open_range,
     slope_range,
 )
+from mri_design.inference import WarmStart
+from mri_design.operators import Dense, FiniteDifferences, Identity, LinearOperator
+from mri_design.sites import Gaussian, Laplace, Logistic, Poisson, Sech2, StudentT
+from mri_design.variances import ControlVariate, Exact, Lanczos, MonteCarlo
 from tests.inference.conftest import integrated
 from tests.refusals import refused
 from tests.slow_cases import slow_case
@@ -27,19 +33,19 @@ def mixed(seed: int = 0, n: int = 4) -> md.GeneralizedLinearModel:
     draws = np.random.default_rng(seed).standard_normal
     counts = np.random.default_rng(seed).poisson(2.0, 5)
     blocks = (
-        md.SiteBlock("prior", md.Identity((n,), is_complex=False), md.Gaussian(0.4), offset=0.1 * draws(n)),
-        md.SiteBlock("weights", md.Identity((n,), is_complex=False), md.Laplace(0.7)),
-        md.SiteBlock("labels", md.Dense(draws((6, n))), md.Logistic(np.sign(draws(6)), 1.4)),
-        md.SiteBlock("counts", md.Dense(draws((5, n))), md.Poisson(counts, 1.5), offset=0.1 * draws(5)),
+        md.SiteBlock("prior", Identity((n,), is_complex=False), Gaussian(0.4), offset=0.1 * draws(n)),
+        md.SiteBlock("weights", Identity((n,), is_complex=False), Laplace(0.7)),
+        md.SiteBlock("labels", Dense(draws((6, n))), Logistic(np.sign(draws(6)), 1.4)),
+        md.SiteBlock("counts", Dense(draws((5, n))), Poisson(counts, 1.5), offset=0.1 * draws(5)),
     )
-    return md.GeneralizedLinearModel(md.Dense(draws((3, n))), draws(3), 0.6, blocks)
+    return md.GeneralizedLinearModel(Dense(draws((3, n))), draws(3), 0.6, blocks)
 
 
 @pytest.mark.slow
 def test_three_engines_end_in_one_optimum() -> None:
     model = mixed()
-    natural = md.VariationalGaussian(md.Exact(), tolerance=1e-6).infer(model, RNG)
-    other = md.DecoupledGaussian(tolerance=1e-5).infer(model, RNG)
+    natural = VariationalGaussian(Exact(), tolerance=1e-6).infer(model, RNG)
+    other = DecoupledGaussian(tolerance=1e-5).infer(model, RNG)
     assert other.convergence.converged
     for mean, criterion in ((other.mean, other.criterion[-1]), best_gaussian(model)):
         assert criterion == pytest.approx(natural.criterion[-1], rel=1e-8)
@@ -49,9 +55,7 @@ def test_three_engines_end_in_one_optimum() -> None:
         np.testing.assert_allclose(one, two, rtol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "site", [md.Poisson(3, 0.7), md.Laplace(0.8), md.Logistic(1, 1.3), md.Logistic(-1), md.Sech2(0.9)]
-)
+@pytest.mark.parametrize("site", [Poisson(3, 0.7), Laplace(0.8), Logistic(1, 1.3), Logistic(-1), Sech2(0.9)])
 @pytest.mark.parametrize("delta", [0.0, 0.5])
 def test_conjugates_are_maxima(site, delta) -> None:
     """Equations (12), (20) and (21), against a search that knows nothing of them."""
@@ -74,13 +78,13 @@ def test_conjugates_are_maxima(site, delta) -> None:
 
 def test_ranges_of_slopes_and_a_site_pressed_to_no_width() -> None:
     mean, spread, _ = conjugate(
-        md.Laplace(2.0), np.array(0.1), np.array(1e-6), Anchor(np.array(0.1), np.array(1e-4)), None
+        Laplace(2.0), np.array(0.1), np.array(1e-6), Anchor(np.array(0.1), np.array(1e-4)), None
     )
     assert float(spread) == 0 and float(mean) == 0
-    assert [float(a) for a in slope_range(md.Laplace(0.8), ())] == [-0.8, 0.8]
-    np.testing.assert_allclose(slope_range(md.Logistic([1, -1], 2.0), (2,)), [[0, -2], [2, 0]], atol=1e-12)
-    assert [float(a) for a in slope_range(md.Poisson(3), ())] == [-np.inf, 3.0]
-    assert [float(a) for a in slope_range(md.StudentT(3.0, 1.0), ())] == [-np.inf, np.inf]
+    assert [float(a) for a in slope_range(Laplace(0.8), ())] == [-0.8, 0.8]
+    np.testing.assert_allclose(slope_range(Logistic([1, -1], 2.0), (2,)), [[0, -2], [2, 0]], atol=1e-12)
+    assert [float(a) for a in slope_range(Poisson(3), ())] == [-np.inf, 3.0]
+    assert [float(a) for a in slope_range(StudentT(3.0, 1.0), ())] == [-np.inf, np.inf]
 
 
 def test_the_gradient_of_the_dual() -> None:
@@ -105,19 +109,19 @@ def test_a_student_t_site_settles_with_the_quartic_term() -> None:
     inputs = rng.standard_normal((5, 2))
     y = inputs @ np.array([1.0, -0.5]) + 0.2 * rng.standard_normal(5)
     blocks = (
-        md.SiteBlock("data", md.Dense(inputs), md.StudentT(3.0, 4.0), offset=y),
-        md.SiteBlock("prior", md.Identity((2,), is_complex=False), md.Gaussian(0.3)),
+        md.SiteBlock("data", Dense(inputs), StudentT(3.0, 4.0), offset=y),
+        md.SiteBlock("prior", Identity((2,), is_complex=False), Gaussian(0.3)),
     )
     model = md.GeneralizedLinearModel.of_sites(blocks)
     with refused("block 'data'"):
-        md.DecoupledGaussian().infer(model, rng)
-    posterior = md.DecoupledGaussian(delta=1.0, tolerance=1e-2, iterations=40).infer(model, rng)
-    natural = md.VariationalGaussian(md.Exact(), tolerance=1e-6, iterations=300).infer(model, rng)
+        DecoupledGaussian().infer(model, rng)
+    posterior = DecoupledGaussian(delta=1.0, tolerance=1e-2, iterations=40).infer(model, rng)
+    natural = VariationalGaussian(Exact(), tolerance=1e-6, iterations=300).infer(model, rng)
     assert posterior.convergence.converged
     assert posterior.criterion[-1] == pytest.approx(natural.criterion[-1], rel=1e-4)
 
 
-class Flattened(md.LinearOperator):
+class Flattened(LinearOperator):
     """An image as a vector."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -130,22 +134,22 @@ class Flattened(md.LinearOperator):
         return v.reshape(*v.shape[:-1], *self.in_shape)
 
 
-EXACT = md.VariationalGaussian(md.Exact(), tolerance=1e-6, iterations=300)
+EXACT = VariationalGaussian(Exact(), tolerance=1e-6, iterations=300)
 
 
 @pytest.mark.parametrize(
     ("site", "group_axes"),
-    [(md.Laplace(1.1), (-2,)), slow_case(md.Sech2(0.6), ()), slow_case(md.StudentT(4.0, 0.5), (-2,))],
+    [(Laplace(1.1), (-2,)), slow_case(Sech2(0.6), ()), slow_case(StudentT(4.0, 0.5), (-2,))],
 )
 def test_moduli_and_groups_reach_the_optimum_of_the_reference(site, group_axes) -> None:
     rng = np.random.default_rng(7)
     draws = rng.standard_normal((4, 9)) + 1j * rng.standard_normal((4, 9))
     blocks = (
-        md.SiteBlock("pixels", md.Identity((3, 3)), md.Gaussian(0.2)),
-        md.SiteBlock("differences", md.FiniteDifferences((3, 3)), site, group_axes=(-3,) if group_axes else ()),
-        md.SiteBlock("columns", md.Identity((3, 3)), site, group_axes),
+        md.SiteBlock("pixels", Identity((3, 3)), Gaussian(0.2)),
+        md.SiteBlock("differences", FiniteDifferences((3, 3)), site, group_axes=(-3,) if group_axes else ()),
+        md.SiteBlock("columns", Identity((3, 3)), site, group_axes),
     )
-    flat = md.Dense(draws) @ Flattened((3, 3))
+    flat = Dense(draws) @ Flattened((3, 3))
     model = md.GeneralizedLinearModel(flat, 2 * draws[:, 0], 0.4, blocks)
     posterior = EXACT.infer(model, rng)
     mean, criterion = best_gaussian(model, 1e-5)
@@ -158,22 +162,20 @@ def test_the_bound_lies_between_the_double_loop_and_the_evidence(accurate) -> No
     for seed in range(2):
         rng = np.random.default_rng(seed)
         blocks = (
-            md.SiteBlock("weights", md.Identity((2,), is_complex=False), md.Laplace(0.8)),
-            md.SiteBlock("labels", md.Dense(rng.standard_normal((5, 2))), md.Logistic(np.sign(rng.standard_normal(5)))),
+            md.SiteBlock("weights", Identity((2,), is_complex=False), Laplace(0.8)),
+            md.SiteBlock("labels", Dense(rng.standard_normal((5, 2))), Logistic(np.sign(rng.standard_normal(5)))),
         )
-        model = md.GeneralizedLinearModel(md.Dense(rng.standard_normal((1, 2))), rng.standard_normal(1), 0.8, blocks)
-        tight = md.evidence_bound(model, EXACT.infer(model, rng).criterion[-1])
-        loose = md.evidence_bound(model, accurate.infer(model, rng).criterion[-1])
+        model = md.GeneralizedLinearModel(Dense(rng.standard_normal((1, 2))), rng.standard_normal(1), 0.8, blocks)
+        tight = md.inference.evidence_bound(model, EXACT.infer(model, rng).criterion[-1])
+        loose = md.inference.evidence_bound(model, accurate.infer(model, rng).criterion[-1])
         assert loose + 1e-4 < tight < integrated(model) - 1e-4
 
 
-@pytest.mark.parametrize("estimator", [md.MonteCarlo(samples=200, tolerance=1e-3), md.ControlVariate(samples=60)])
+@pytest.mark.parametrize("estimator", [MonteCarlo(samples=200, tolerance=1e-3), ControlVariate(samples=60)])
 def test_random_variances_reach_nearly_the_same(tiny_model, estimator) -> None:
     model = tiny_model("moduli")
     exact = EXACT.infer(model, np.random.default_rng(0))
-    seen = md.VariationalGaussian(estimator, tolerance=1e-3, criterion="estimate").infer(
-        model, np.random.default_rng(0)
-    )
+    seen = VariationalGaussian(estimator, tolerance=1e-3, criterion="estimate").infer(model, np.random.default_rng(0))
     assert seen.convergence.converged
     assert np.linalg.norm(seen.mean - exact.mean) < 0.05 * np.linalg.norm(exact.mean)
     assert seen.criterion_kind == "estimate" and len(seen.criterion) == 1
@@ -182,7 +184,7 @@ def test_random_variances_reach_nearly_the_same(tiny_model, estimator) -> None:
 
 def test_single_precision_stays_single(tiny_model) -> None:
     model = tiny_model("moduli", real=np.float32)
-    posterior = md.VariationalGaussian(md.Exact(), tolerance=1e-3).infer(model, np.random.default_rng(0))
+    posterior = VariationalGaussian(Exact(), tolerance=1e-3).infer(model, np.random.default_rng(0))
     assert posterior.convergence.converged
     assert posterior.mean.dtype == np.complex64
     assert all(pi.dtype == np.float32 for pi in posterior.precision.site_precisions)
@@ -191,10 +193,10 @@ def test_single_precision_stays_single(tiny_model) -> None:
 def test_a_warm_start_takes_fewer_updates_and_lanczos_variances_give_no_bound() -> None:
     model = mixed(1)
     cold = EXACT.infer(model, np.random.default_rng(0))
-    warm = EXACT.infer(model, np.random.default_rng(0), warm_start=md.WarmStart.from_posterior(cold))
+    warm = EXACT.infer(model, np.random.default_rng(0), warm_start=WarmStart.from_posterior(cold))
     assert warm.convergence.iterations < cold.convergence.iterations
     assert warm.criterion[-1] == pytest.approx(cold.criterion[-1], rel=1e-10)
-    posterior = md.VariationalGaussian(md.Lanczos(steps=3), iterations=3).infer(mixed(), np.random.default_rng(0))
+    posterior = VariationalGaussian(Lanczos(steps=3), iterations=3).infer(mixed(), np.random.default_rng(0))
     assert posterior.criterion_kind == "none" and posterior.criterion == ()
 
 
@@ -202,14 +204,14 @@ def test_large_counts_do_not_overflow() -> None:
     """From E s = 0 a full step would ask for exp(thousands)."""
     counts = np.array([0, 3, 4000])
     blocks = (
-        md.SiteBlock("prior", md.Identity((3,), is_complex=False), md.Gaussian(0.01)),
-        md.SiteBlock("counts", md.Identity((3,), is_complex=False), md.Poisson(counts)),
+        md.SiteBlock("prior", Identity((3,), is_complex=False), Gaussian(0.01)),
+        md.SiteBlock("counts", Identity((3,), is_complex=False), Poisson(counts)),
     )
     model = md.GeneralizedLinearModel.of_sites(blocks)
     posterior = EXACT.infer(model, np.random.default_rng(0))
     assert posterior.convergence.converged
     assert posterior.mean[2] == pytest.approx(np.log(4000), rel=1e-3)
-    far = md.WarmStart(np.full(3, 800.0), (np.ones(3), np.ones(3)))
+    far = WarmStart(np.full(3, 800.0), (np.ones(3), np.ones(3)))
     assert EXACT.infer(model, np.random.default_rng(0), warm_start=far).mean[2] == pytest.approx(posterior.mean[2])
 
 
@@ -219,8 +221,8 @@ def test_sites_that_are_not_log_concave_reach_the_optimum_or_keep_to_what_can_be
     y = inputs @ np.array([1.0, -0.5]) + 0.2 * rng.standard_normal(12)
     y[3] += 8
     blocks = (
-        md.SiteBlock("data", md.Dense(inputs), md.StudentT(3.0, 4.0), offset=y),
-        md.SiteBlock("prior", md.Identity((2,), is_complex=False), md.Gaussian(0.3)),
+        md.SiteBlock("data", Dense(inputs), StudentT(3.0, 4.0), offset=y),
+        md.SiteBlock("prior", Identity((2,), is_complex=False), Gaussian(0.3)),
     )
     model = md.GeneralizedLinearModel.of_sites(blocks)
     posterior = EXACT.infer(model, rng)
@@ -228,11 +230,13 @@ def test_sites_that_are_not_log_concave_reach_the_optimum_or_keep_to_what_can_be
     assert posterior.precision.site_precisions[0][3] < 0
     np.testing.assert_allclose(posterior.mean, [1.0, -0.5], atol=0.4)
     assert posterior.criterion[-1] == pytest.approx(best_gaussian(model)[1], rel=1e-8)
-    loop = md.DoubleLoop(md.Exact(), outer_iterations=60, tolerance=1e-7).infer(model, rng)
-    assert md.evidence_bound(model, loop.criterion[-1]) < md.evidence_bound(model, posterior.criterion[-1])
+    loop = md.DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-7).infer(model, rng)
+    assert md.inference.evidence_bound(model, loop.criterion[-1]) < md.inference.evidence_bound(
+        model, posterior.criterion[-1]
+    )
     with refused("draws"):
         posterior.draw(rng, 2)
-    drawn = md.VariationalGaussian(md.MonteCarlo(samples=4000, tolerance=1e-6), tolerance=1e-3).infer(model, rng)
+    drawn = VariationalGaussian(MonteCarlo(samples=4000, tolerance=1e-6), tolerance=1e-3).infer(model, rng)
     assert drawn.convergence.converged
     assert np.all(drawn.precision.site_precisions[0] >= 0)
     np.testing.assert_allclose(drawn.mean, posterior.mean, atol=0.02)
@@ -244,11 +248,9 @@ def test_a_cold_start_is_proper_where_data_leave_directions_open_in_any_units(sc
     rng = np.random.default_rng(1)
     X, u = scale * rng.standard_normal((20, 40)), np.zeros(40)
     u[:8] = 3 * rng.standard_normal(8)
-    blocks = (md.SiteBlock("sparse", md.Identity((40,), is_complex=False), md.Laplace(rate)),)
-    model = md.GeneralizedLinearModel(md.Dense(X), X @ u + 0.01 * rng.standard_normal(20), 1e-4, blocks)
-    cold, loop = (
-        engine.infer(model, rng) for engine in (md.VariationalGaussian(md.Exact()), md.DoubleLoop(md.Exact()))
-    )
+    blocks = (md.SiteBlock("sparse", Identity((40,), is_complex=False), Laplace(rate)),)
+    model = md.GeneralizedLinearModel(Dense(X), X @ u + 0.01 * rng.standard_normal(20), 1e-4, blocks)
+    cold, loop = (engine.infer(model, rng) for engine in (VariationalGaussian(Exact()), md.DoubleLoop(Exact())))
     assert cold.convergence.converged and cold.criterion[-1] < loop.criterion[-1]
-    warm = md.VariationalGaussian(md.Exact()).infer(model, rng, warm_start=md.WarmStart.from_posterior(loop))
+    warm = VariationalGaussian(Exact()).infer(model, rng, warm_start=WarmStart.from_posterior(loop))
     assert cold.criterion[-1] == pytest.approx(warm.criterion[-1], abs=1e-3)

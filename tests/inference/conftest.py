@@ -7,13 +7,26 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.sites import SuperGaussian
+from mri_design.estimation import IRLS
+from mri_design.sites import (
+    ExponentialPower,
+    Gaussian,
+    Generic,
+    Laplace,
+    Logistic,
+    PositiveMixture,
+    Sech2,
+    StudentT,
+    SuperGaussian,
+    Tilted,
+)
+from mri_design.variances import Exact
 
 
 def charbonnier(scale: float) -> SuperGaussian:
     """log t = -sqrt(1 + tau^2 x), as a user would give it."""
     square = scale**2
-    return md.Generic(
+    return Generic(
         lambda x: -np.sqrt(1 + square * x),
         lambda x: -0.5 * square / np.sqrt(1 + square * x),
         lambda x: 0.25 * square**2 * (1 + square * x) ** -1.5,
@@ -21,24 +34,24 @@ def charbonnier(scale: float) -> SuperGaussian:
 
 
 SITES = {
-    "Laplace": md.Laplace,
-    "Student-t": lambda scale: md.StudentT(3.0, scale**2),
-    "Gaussian": lambda scale: md.Gaussian(scale**2),
-    "sech^2": md.Sech2,
-    "power 1.5": lambda scale: md.ExponentialPower(1.5, scale),
-    "power 0.6": lambda scale: md.ExponentialPower(0.6, scale),
-    "mixture": lambda scale: md.PositiveMixture([0.5, 1.5], [md.Laplace(2 * scale), md.Laplace(0.2 * scale)]),
+    "Laplace": Laplace,
+    "Student-t": lambda scale: StudentT(3.0, scale**2),
+    "Gaussian": lambda scale: Gaussian(scale**2),
+    "sech^2": Sech2,
+    "power 1.5": lambda scale: ExponentialPower(1.5, scale),
+    "power 0.6": lambda scale: ExponentialPower(0.6, scale),
+    "mixture": lambda scale: PositiveMixture([0.5, 1.5], [Laplace(2 * scale), Laplace(0.2 * scale)]),
     "own": charbonnier,
-    "logistic": lambda scale: md.Logistic(1.0, scale),
-    "tilted": lambda scale: md.Tilted(md.Laplace(scale), 0.3 * scale),
+    "logistic": lambda scale: Logistic(1.0, scale),
+    "tilted": lambda scale: Tilted(Laplace(scale), 0.3 * scale),
 }
 
 
 @pytest.fixture(scope="session")
 def accurate() -> md.DoubleLoop:
     """Exact variances and inner problems solved to rounding."""
-    inner = md.IRLS(tolerance=1e-12, max_iterations=200, solver_tolerance=1e-2, solver_iterations=200)
-    return md.DoubleLoop(md.Exact(), inner, outer_iterations=40, tolerance=1e-7)
+    inner = IRLS(tolerance=1e-12, max_iterations=200, solver_tolerance=1e-2, solver_iterations=200)
+    return md.DoubleLoop(Exact(), inner, outer_iterations=40, tolerance=1e-7)
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,21 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.glm import exact_criterion, minimise_exact_criterion
+from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic, MaximumAPosteriori
+from mri_design.glm import (
+    DecoupledGaussian,
+    LaplaceFilter,
+    LaplacePropagation,
+    VariationalGaussian,
+    exact_criterion,
+    minimise_exact_criterion,
+)
 from mri_design.inference import LogDeterminant, WarmStart, cold_start, pooled_variances
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import PosteriorPrecision, Variances
+from mri_design.operators import Dense, FiniteDifferences, Identity
+from mri_design.sites import Gaussian, Laplace, Logistic, ShiftedMixture
+from mri_design.variances import ControlVariate, Exact, Lanczos, MonteCarlo
 from tests.arrays import as_real
 from tests.inference.conftest import SITES
 from tests.refusals import refused
@@ -60,9 +71,9 @@ def test_every_algorithm_falls_to_the_minimum_of_convex_models_and_a_local_one_e
 
 
 ESTIMATORS = {
-    "Lanczos": md.Lanczos(60),
-    "MonteCarlo": md.MonteCarlo(300, tolerance=1e-4),
-    "ControlVariate": md.ControlVariate(300, tolerance=1e-4),
+    "Lanczos": Lanczos(60),
+    "MonteCarlo": MonteCarlo(300, tolerance=1e-4),
+    "ControlVariate": ControlVariate(300, tolerance=1e-4),
 }
 
 
@@ -78,7 +89,7 @@ def test_every_estimator_serves_every_algorithm(name, site, algorithm, estimator
     """Near the posterior of exact variances, and flagged as converged."""
     model = tiny_model(name, SITES[site])
     settings = {"outer_iterations": 60, "tolerance": 3e-3, "algorithm": algorithm}
-    exact = md.DoubleLoop(md.Exact(), **settings).infer(model, rng)
+    exact = md.DoubleLoop(Exact(), **settings).infer(model, rng)
     other = md.DoubleLoop(ESTIMATORS[estimator], **settings).infer(model, rng)
     assert exact.convergence.converged and other.convergence.converged
     assert np.linalg.norm(other.mean - exact.mean) < 0.05 * np.linalg.norm(exact.mean)
@@ -88,7 +99,7 @@ def test_every_estimator_serves_every_algorithm(name, site, algorithm, estimator
 
 @pytest.mark.parametrize(("site", "algorithm"), [("Student-t", "first"), ("tilted", "hybrid"), ("power 0.6", "second")])
 def test_single_precision_stays_single_and_agrees(site, algorithm, tiny_model, rng):
-    loop = md.DoubleLoop(md.Exact(), outer_iterations=8, algorithm=algorithm)
+    loop = md.DoubleLoop(Exact(), outer_iterations=8, algorithm=algorithm)
     models = (tiny_model("parts", SITES[site], real=real) for real in (np.float32, np.float64))
     single, double = (loop.infer(model, rng) for model in models)
     assert single.mean.dtype == np.complex64
@@ -98,16 +109,16 @@ def test_single_precision_stays_single_and_agrees(site, algorithm, tiny_model, r
 
 def test_phi_may_be_estimated_where_nothing_knows_log_a(tiny_model, rng):
     model = tiny_model("groups")
-    posterior = md.DoubleLoop(md.MonteCarlo(50, tolerance=1e-4), criterion="estimate").infer(model, rng)
+    posterior = md.DoubleLoop(MonteCarlo(50, tolerance=1e-4), criterion="estimate").infer(model, rng)
     assert posterior.criterion_kind == "estimate"
     exact = exact_criterion(model, posterior.precision.site_precisions)
     assert posterior.criterion[-1] == pytest.approx(exact, abs=0.02 * model.measurement.in_size)
-    plain = md.DoubleLoop(md.MonteCarlo(50, tolerance=1e-4)).infer(model, np.random.default_rng(0))
+    plain = md.DoubleLoop(MonteCarlo(50, tolerance=1e-4)).infer(model, np.random.default_rng(0))
     assert plain.convergence.matvecs < posterior.convergence.matvecs
 
 
 def test_sites_with_positions_need_another_class_and_real_coefficients(tiny_model, rng):
-    site = md.ShiftedMixture([1.0], [md.Laplace(1.0)], [2.0])
+    site = ShiftedMixture([1.0], [Laplace(1.0)], [2.0])
     model = tiny_model("matrix", lambda scale: site)
     with refused("block 'entries'"):
         md.DoubleLoop(algorithm="first").infer(model, rng)
@@ -128,11 +139,11 @@ def closed_form(model: md.GeneralizedLinearModel) -> tuple[np.ndarray, np.ndarra
 
 
 def test_gaussian_sites_give_the_closed_form_posterior(tiny_model, model_name, accurate, rng):
-    model = tiny_model(model_name, md.Gaussian)
+    model = tiny_model(model_name, Gaussian)
     scales = [np.random.default_rng(5).uniform(0.2, 2, b.site_shape) for b in model.blocks]  # distinct eigenvalues
-    blocks = tuple(replace(b, potential=md.Gaussian(scale)) for b, scale in zip(model.blocks, scales, strict=True))
+    blocks = tuple(replace(b, potential=Gaussian(scale)) for b, scale in zip(model.blocks, scales, strict=True))
     model = replace(model, blocks=blocks)
-    inner = md.IRLS(tolerance=1e-14, solver_tolerance=1e-11, solver_iterations=500)
+    inner = IRLS(tolerance=1e-14, solver_tolerance=1e-11, solver_iterations=500)
     posterior = replace(accurate, inner=inner).infer(model, rng)
     mean, covariance = closed_form(model)
     np.testing.assert_allclose(as_real(posterior.mean, model.measurement.in_complex), mean, atol=1e-9)
@@ -155,7 +166,7 @@ def test_mean_precision_and_variances_belong_together(model_name, settled, rng):
         assert pi.shape == z_block.shape == block.site_shape
         x = block.site_power(s) / model.noise_variance
         np.testing.assert_allclose(pi, block.potential.scale / np.sqrt(x + z_block), rtol=1e-6)
-    again = md.Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
+    again = Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
     for values, other in zip(posterior.marginals.values, again.values, strict=True):
         np.testing.assert_allclose(values, other, rtol=1e-10)
 
@@ -165,12 +176,12 @@ def test_warm_starts_take_fewer_products_than_cold_ones_from_the_back_projection
     before = settled("coils")
     model = before.model
     lines = model.measurement.lines.tolist()
-    X = md.cartesian([*lines, 3], model.image_shape, model.measurement.maps)
+    X = md.operators.cartesian([*lines, 3], model.image_shape, model.measurement.maps)
     noise = np.random.default_rng(1).standard_normal((3, 1, 4)) * 0.1
     more = replace(model, measurement=X, data=np.concatenate([model.data, X(before.mean)[:, -1:] + noise], axis=1))
-    loose = md.DoubleLoop(md.Exact(), outer_iterations=30, tolerance=3e-3)
+    loose = md.DoubleLoop(Exact(), outer_iterations=30, tolerance=3e-3)
     cold = loose.infer(more, rng)
-    warm = loose.infer(more, rng, warm_start=md.WarmStart(before.mean, pooled_variances(model, before.marginals)))
+    warm = loose.infer(more, rng, warm_start=WarmStart(before.mean, pooled_variances(model, before.marginals)))
     assert cold.convergence.converged and warm.convergence.converged
     assert warm.convergence.matvecs < cold.convergence.matvecs
     assert warm.convergence.iterations <= cold.convergence.iterations
@@ -186,9 +197,9 @@ def test_warm_starts_take_fewer_products_than_cold_ones_from_the_back_projection
 @pytest.mark.parametrize(
     "short",
     [
-        md.DoubleLoop(md.Exact(), outer_iterations=1, tolerance=1e-3),
-        md.DoubleLoop(md.Exact(), md.IRLS(max_iterations=1, tolerance=1e-9), outer_iterations=4, tolerance=10),
-        md.DoubleLoop(md.MonteCarlo(4, tolerance=1e-9, max_iterations=2), outer_iterations=4, tolerance=10),
+        md.DoubleLoop(Exact(), outer_iterations=1, tolerance=1e-3),
+        md.DoubleLoop(Exact(), IRLS(max_iterations=1, tolerance=1e-9), outer_iterations=4, tolerance=10),
+        md.DoubleLoop(MonteCarlo(4, tolerance=1e-9, max_iterations=2), outer_iterations=4, tolerance=10),
     ],
     ids=["one loop", "inner problem cut short", "variances cut short"],
 )
@@ -213,8 +224,8 @@ def test_default_settings_converge_say_what_is_random_and_repeat_with_the_seed(t
 def test_the_dense_criterion_of_one_unknown_by_hand():
     """phi = log(a^2 + pi) + tau^2 / pi + y^2 pi / (a^2 + pi) / sigma^2."""
     a, y, sigma2, tau = 1.3, 0.7, 0.2, 0.9
-    block = md.SiteBlock("one", md.Dense(np.ones((1, 1))), md.Laplace(tau))
-    model = md.GeneralizedLinearModel(md.Dense(np.array([[a]])), np.array([y]), sigma2, (block,))
+    block = md.SiteBlock("one", Dense(np.ones((1, 1))), Laplace(tau))
+    model = md.GeneralizedLinearModel(Dense(np.array([[a]])), np.array([y]), sigma2, (block,))
     for pi in (0.05, 1.0, 20.0):
         by_hand = np.log(a**2 + pi) + tau**2 / pi + y**2 * pi / (a**2 + pi) / sigma2
         assert exact_criterion(model, (np.array([pi]),)) == pytest.approx(by_hand, rel=1e-12)
@@ -222,7 +233,7 @@ def test_the_dense_criterion_of_one_unknown_by_hand():
 
 def test_every_loop_is_reported(tiny_model, rng):
     seen = []
-    loop = md.DoubleLoop(md.Exact(), outer_iterations=3, tolerance=1e-12)
+    loop = md.DoubleLoop(Exact(), outer_iterations=3, tolerance=1e-12)
     posterior = loop.infer(tiny_model("moduli"), rng, callback=seen.append)
     assert [info.loop for info in seen] == [1, 2, 3]
     assert tuple(info.criterion for info in seen) == posterior.criterion
@@ -235,12 +246,12 @@ def test_loops_go_on_as_long_as_they_gain() -> None:
     rng = np.random.default_rng(0)
     X, u = rng.standard_normal((40, 80)), np.zeros(80)
     u[:8] = 3 * rng.standard_normal(8)
-    blocks = (md.SiteBlock("sparse", md.Identity((80,), is_complex=False), md.Laplace(1e-4)),)
+    blocks = (md.SiteBlock("sparse", Identity((80,), is_complex=False), Laplace(1e-4)),)
     data = X @ u + 1e-3 * np.random.default_rng(1).standard_normal(40)
-    model = md.GeneralizedLinearModel(md.Dense(X), data, 1e-6, blocks)
-    converged = md.DoubleLoop(md.Exact()).infer(model, rng).convergence
+    model = md.GeneralizedLinearModel(Dense(X), data, 1e-6, blocks)
+    converged = md.DoubleLoop(Exact()).infer(model, rng).convergence
     assert converged.converged and converged.iterations > 6 and converged.advice == ""
-    short = md.DoubleLoop(md.Exact(), outer_iterations=6).infer(model, rng).convergence
+    short = md.DoubleLoop(Exact(), outer_iterations=6).infer(model, rng).convergence
     assert short.status is md.Status.MAX_ITERATIONS and "outer_iterations (6)" in short.advice
 
 
@@ -252,7 +263,7 @@ def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
 
         def __call__(self, *asked) -> Variances:
             self.calls += 1
-            found = md.Exact()(*asked)
+            found = Exact()(*asked)
             return replace(found, values=tuple(z * (1 + self.calls % 2) for z in found.values))
 
     restless = md.DoubleLoop(Restless()).infer(tiny_model("moduli", scale=3.0), rng).convergence
@@ -260,63 +271,63 @@ def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
     assert "tolerance (0.01)" in restless.advice
 
 
-class UndefinedFarOut(md.Laplace):
+class UndefinedFarOut(Laplace):
     """A site whose derivative is NaN beyond all that a probe would try."""
 
     def dg(self, x):
         return np.where(x > 1e9, np.nan, super().dg(x))
 
 
-SQUARE = md.Identity((4, 4))
+SQUARE = Identity((4, 4))
 
 
 def square(site=None, **more) -> md.GeneralizedLinearModel:
-    blocks = (md.SiteBlock("pixels", SQUARE, site or md.Laplace(1.0), **more),)
+    blocks = (md.SiteBlock("pixels", SQUARE, site or Laplace(1.0), **more),)
     return md.GeneralizedLinearModel(SQUARE, np.full((4, 4), 1e6 + 0j), 1.0, blocks)
 
 
 def learnt(model, **settings):
-    return md.learn_hyperparameters(model, md.DoubleLoop(md.Exact()), np.random.default_rng(0), **settings)
+    return md.inference.learn_hyperparameters(model, md.DoubleLoop(Exact()), np.random.default_rng(0), **settings)
 
 
 def with_steps() -> md.GeneralizedLinearModel:
     eye = np.eye(6)
     blocks = (
-        md.SiteBlock("entries", md.Dense(eye), md.Laplace(1.0)),
-        md.SiteBlock("steps", md.Dense(np.diff(eye, axis=0)), md.Laplace(1.0)),
+        md.SiteBlock("entries", Dense(eye), Laplace(1.0)),
+        md.SiteBlock("steps", Dense(np.diff(eye, axis=0)), Laplace(1.0)),
     )
-    return md.GeneralizedLinearModel(md.Dense(eye), np.ones(6), 1.0, blocks)
+    return md.GeneralizedLinearModel(Dense(eye), np.ones(6), 1.0, blocks)
 
 
 def improper(line: int = 4) -> md.GeneralizedLinearModel:
-    X = md.cartesian([line], (8, 8))
-    alone = (md.SiteBlock("differences", md.FiniteDifferences((8, 8)), md.Laplace(1.0)),)
+    X = md.operators.cartesian([line], (8, 8))
+    alone = (md.SiteBlock("differences", FiniteDifferences((8, 8)), Laplace(1.0)),)
     return md.GeneralizedLinearModel(X, np.zeros(X.out_shape, complex), 1.0, alone)
 
 
 SETTINGS = [
     *(
         ("tolerance", lambda kind=kind, t=t: kind(tolerance=t))
-        for kind in (md.ADMM, md.IRLS, md.LBFGS, md.Automatic, md.DoubleLoop, md.MonteCarlo, md.ControlVariate)
+        for kind in (ADMM, IRLS, LBFGS, Automatic, md.DoubleLoop, MonteCarlo, ControlVariate)
         for t in (np.nan, -1e-3, "small")
     ),
     *(
         (name, lambda kind=kind, name=name, wrong=wrong: kind(**{name: wrong}))
         for kinds, name, least in (
-            ((md.ADMM, md.IRLS, md.LBFGS, md.Automatic), "max_iterations", 0),
-            ((md.MonteCarlo, md.ControlVariate), "max_iterations", 1),
-            ((md.ADMM, md.IRLS), "solver_iterations", 1),
-            ((md.ADMM,), "check", 1),
-            ((md.ADMM,), "balanced", 0),
-            ((md.LBFGS,), "window", 1),
-            ((md.LBFGS,), "history", 0),
-            ((md.MaximumAPosteriori,), "stages", 1),
+            ((ADMM, IRLS, LBFGS, Automatic), "max_iterations", 0),
+            ((MonteCarlo, ControlVariate), "max_iterations", 1),
+            ((ADMM, IRLS), "solver_iterations", 1),
+            ((ADMM,), "check", 1),
+            ((ADMM,), "balanced", 0),
+            ((LBFGS,), "window", 1),
+            ((LBFGS,), "history", 0),
+            ((MaximumAPosteriori,), "stages", 1),
         )
         for kind in kinds
         for wrong in (least - 1, least + 0.5, np.nan, None)
     ),
-    *(("relaxation", lambda r=r: md.ADMM(relaxation=r)) for r in (0.5, 2.5)),
-    ("solver_tolerance", lambda: md.ADMM(solver_tolerance=np.nan)),
+    *(("relaxation", lambda r=r: ADMM(relaxation=r)) for r in (0.5, 2.5)),
+    ("solver_tolerance", lambda: ADMM(solver_tolerance=np.nan)),
     ("algorithm", lambda: md.DoubleLoop(algorithm="third")),
     ("criterion", lambda: md.DoubleLoop(criterion="all")),
     ("log-determinant: probes", lambda: LogDeterminant(probes=1)),
@@ -338,12 +349,12 @@ SETTINGS = [
         ("block 'pixels'", lambda s=s: md.DoubleLoop().infer(square(s), np.random.default_rng(0)))
         for s in (Quartic(1.0), UndefinedFarOut(1e-3))
     ),
-    *(("block 'pixels'", lambda s=s: md.MaximumAPosteriori()(square(s))) for s in (Quartic(1.0), Honest(1.0))),
+    *(("block 'pixels'", lambda s=s: MaximumAPosteriori()(square(s))) for s in (Quartic(1.0), Honest(1.0))),
     *(
-        ("start", lambda u=u: md.MaximumAPosteriori()(square(), u))
+        ("start", lambda u=u: MaximumAPosteriori()(square(), u))
         for u in (np.full((4, 4), np.nan), np.full((4, 4), np.inf), np.ones(4))
     ),
-    ("model with blocks 'differences'", lambda: md.MaximumAPosteriori().estimate(improper(1))),
+    ("model with blocks 'differences'", lambda: MaximumAPosteriori().estimate(improper(1))),
 ]
 
 
@@ -353,7 +364,7 @@ def test_what_cannot_be_is_refused_by_its_field(field, call):
         call()
 
 
-ENGINES = [md.DoubleLoop, md.VariationalGaussian, md.DecoupledGaussian, md.LaplacePropagation, md.LaplaceFilter]
+ENGINES = [md.DoubleLoop, VariationalGaussian, DecoupledGaussian, LaplacePropagation, LaplaceFilter]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -371,8 +382,8 @@ ENGINES = [md.DoubleLoop, md.VariationalGaussian, md.DecoupledGaussian, md.Lapla
     ],
 )
 def test_warm_starts_of_another_model_are_refused(engine, field, change):
-    prior = md.SiteBlock("prior", md.Dense(np.eye(4)), md.Gaussian(0.3))
-    labels = md.SiteBlock("labels", md.Dense(np.eye(4)), md.Logistic(np.ones(4)))
+    prior = md.SiteBlock("prior", Dense(np.eye(4)), Gaussian(0.3))
+    labels = md.SiteBlock("labels", Dense(np.eye(4)), Logistic(np.ones(4)))
     start = replace(WarmStart(np.zeros(4), (np.ones(4), np.ones(4))), **change)
     with refused(field):
         engine().infer(md.GeneralizedLinearModel.of_sites((labels, prior)), np.random.default_rng(0), warm_start=start)

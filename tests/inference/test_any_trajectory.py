@@ -7,6 +7,9 @@ import pytest
 
 import mri_design as md
 from mri_design.model import PosteriorPrecision
+from mri_design.operators import FiniteDifferences, Identity, NonUniformFourier
+from mri_design.sites import Laplace
+from mri_design.variances import ControlVariate, Exact
 from tests.arrays import smooth_maps, spiral, spokes
 
 pytest.importorskip("finufft")
@@ -21,18 +24,18 @@ def model(request: pytest.FixtureRequest) -> md.GeneralizedLinearModel:
     rng = np.random.default_rng(0)
     y, x = np.meshgrid(*2 * (np.linspace(-1, 1, N),), indexing="ij")
     points = spokes(7, N) if name == "spokes" else spiral(N, 1, 3, 3, 60)
-    X = md.NonUniformFourier(points, SHAPE, smooth_maps(SHAPE, coils))
+    X = NonUniformFourier(points, SHAPE, smooth_maps(SHAPE, coils))
     image = ((np.hypot(y, x) < 0.8) - 0.5 * (np.abs(y - 0.2) + np.abs(x) < 0.4)) * np.exp(0.5j * x)
     data = X(image) + NOISE_SD * (rng.standard_normal(X.out_shape) + 1j * rng.standard_normal(X.out_shape))
     blocks = (
-        md.SiteBlock("pixels", md.Identity(SHAPE), md.Laplace(0.3)),
-        md.SiteBlock("differences", md.FiniteDifferences(SHAPE), md.Laplace(0.1), (-3,)),
+        md.SiteBlock("pixels", Identity(SHAPE), Laplace(0.3)),
+        md.SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(0.1), (-3,)),
     )
     return md.GeneralizedLinearModel(X, data, NOISE_SD**2, blocks)
 
 
 def test_mean_and_variances_are_those_of_dense_matrices(model):
-    posterior = md.DoubleLoop(md.Exact(), outer_iterations=5).infer(model, np.random.default_rng(1))
+    posterior = md.DoubleLoop(Exact(), outer_iterations=5).infer(model, np.random.default_rng(1))
     X = model.measurement.to_dense()
     A = X.conj().T @ X
     for block, pi in zip(model.blocks, posterior.site_precisions, strict=True):
@@ -50,16 +53,16 @@ def test_mean_and_variances_are_those_of_dense_matrices(model):
 def test_single_precision_does_where_samples_crowd_around_the_centre():
     """An adjoint that is not exact to rounding leaves objectives without a minimum."""
     rng, n = np.random.default_rng(3), 16
-    X = md.NonUniformFourier(spiral(n, 2, 2, 6, 150), (n, n))
+    X = NonUniformFourier(spiral(n, 2, 2, 6, 150), (n, n))
     y, x = np.meshgrid(*2 * (np.linspace(-1, 1, n),), indexing="ij")
     data = X((np.hypot(y, x) < 0.8) * np.exp(0.5j * x))
     data = data + 0.007 * (rng.standard_normal(data.shape) + 1j * rng.standard_normal(data.shape))
     blocks = (
-        md.SiteBlock("pixels", md.Identity((n, n)), md.Laplace(0.4)),
-        md.SiteBlock("differences", md.FiniteDifferences((n, n)), md.Laplace(0.07)),
+        md.SiteBlock("pixels", Identity((n, n)), Laplace(0.4)),
+        md.SiteBlock("differences", FiniteDifferences((n, n)), Laplace(0.07)),
     )
     single, double = (
-        md.DoubleLoop(md.ControlVariate(samples=4), outer_iterations=2).infer(model, np.random.default_rng(1))
+        md.DoubleLoop(ControlVariate(samples=4), outer_iterations=2).infer(model, np.random.default_rng(1))
         for model in (
             md.GeneralizedLinearModel(X, data.astype(kind), 0.007**2, blocks) for kind in (np.complex64, complex)
         )

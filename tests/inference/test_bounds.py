@@ -10,21 +10,34 @@ import scipy.optimize
 import scipy.stats
 
 import mri_design as md
+from mri_design.estimation import IRLS
 from mri_design.inference import PriorEvidence, dual_argument_of, first_class, hybrid, site_bounds, site_groups
-from mri_design.sites import SuperGaussian
+from mri_design.operators import Dense, FiniteDifferences, Identity, Wavelet
+from mri_design.sites import (
+    ExponentialPower,
+    Gaussian,
+    Laplace,
+    Logistic,
+    PositiveMixture,
+    Sech2,
+    ShiftedMixture,
+    StudentT,
+    SuperGaussian,
+)
+from mri_design.variances import ControlVariate, Exact
 from tests.arrays import noise
 from tests.inference.conftest import integrated
 from tests.slow_cases import slow_case
 
 SITES = {
-    "Laplace": md.Laplace(0.8),
-    "logistic": md.Logistic(1.0, 1.5),
-    "sech^2": md.Sech2(0.7),
-    "Gaussian": md.Gaussian(1.3),
-    "power 1.4": md.ExponentialPower(1.4, 0.9),
-    "power 0.6": md.ExponentialPower(0.6, 0.9),
-    "Student-t": md.StudentT(2.5, 0.7),
-    "mixture": md.PositiveMixture([0.6, 0.4], [md.Laplace(2.0), md.Laplace(0.3)]),
+    "Laplace": Laplace(0.8),
+    "logistic": Logistic(1.0, 1.5),
+    "sech^2": Sech2(0.7),
+    "Gaussian": Gaussian(1.3),
+    "power 1.4": ExponentialPower(1.4, 0.9),
+    "power 0.6": ExponentialPower(0.6, 0.9),
+    "Student-t": StudentT(2.5, 0.7),
+    "mixture": PositiveMixture([0.6, 0.4], [Laplace(2.0), Laplace(0.3)]),
 }
 X = np.array([0.0, 0.03, 1.0, 20.0])
 
@@ -51,14 +64,14 @@ def least(function, grid: np.ndarray) -> tuple[float, float]:
 
 
 def block_of(site: SuperGaussian, is_complex: bool = False) -> md.SiteBlock:
-    return md.SiteBlock("sites", md.Identity((4,), is_complex=is_complex), site)
+    return md.SiteBlock("sites", Identity((4,), is_complex=is_complex), site)
 
 
 @pytest.mark.parametrize("name", [n for n, site in SITES.items() if site.log_concave])
 @pytest.mark.parametrize("is_complex", [slow_case(False), True])
 def test_first_class_by_scalar_minimisation(name, is_complex):
     site, count = SITES[name], 2 if is_complex else 1
-    if is_complex and isinstance(site, md.Logistic):
+    if is_complex and isinstance(site, Logistic):
         pytest.skip("labels need real coefficients")
     t = np.array([0.5, 2.0, 0.1, 3.0])
     pi = site.site_precision(t)
@@ -74,7 +87,7 @@ def test_first_class_by_scalar_minimisation(name, is_complex):
             return z1[i] * gamma + h(site, gamma) - count * log_gamma + x / gamma
 
         # A Gaussian has no wider form than its own.
-        top = np.log(1 / site.precision) if isinstance(site, md.Gaussian) else 8.0
+        top = np.log(1 / site.precision) if isinstance(site, Gaussian) else 8.0
         reference, gamma = least(criterion, np.linspace(-8, top - 1e-9, 60))
         references.append(reference)
         assert precisions[i] == pytest.approx(1 / gamma, rel=2e-4)
@@ -132,22 +145,20 @@ def test_widths_lead_back_to_the_argument(name):
 
 
 MIXTURES = {
-    "two peaks": md.ShiftedMixture([1.0, 0.5], [md.Laplace(1.0), md.Laplace(2.0)], [-1.5, 2.0]),
-    "skewed": md.ShiftedMixture(
-        [1.0, 0.7, 0.4], [md.Gaussian(4.0), md.Gaussian(1.0), md.Gaussian(0.2)], [0.0, 0.8, 2.5]
-    ),
-    "heavy": md.ShiftedMixture([1.0, 0.3], [md.StudentT(2.0, 2.0), md.Gaussian(1.0)], [0.5, -3.0]),
-    "one site off centre": md.ShiftedMixture([1.0], [md.Laplace(1.5)], [1.2]),
+    "two peaks": ShiftedMixture([1.0, 0.5], [Laplace(1.0), Laplace(2.0)], [-1.5, 2.0]),
+    "skewed": ShiftedMixture([1.0, 0.7, 0.4], [Gaussian(4.0), Gaussian(1.0), Gaussian(0.2)], [0.0, 0.8, 2.5]),
+    "heavy": ShiftedMixture([1.0, 0.3], [StudentT(2.0, 2.0), Gaussian(1.0)], [0.5, -3.0]),
+    "one site off centre": ShiftedMixture([1.0], [Laplace(1.5)], [1.2]),
 }
 
 
-def model_of(site: md.ShiftedMixture, dimensions: int) -> md.GeneralizedLinearModel:
+def model_of(site: ShiftedMixture, dimensions: int) -> md.GeneralizedLinearModel:
     if dimensions == 1:
-        block = md.SiteBlock("one", md.Dense(np.array([[1.0], [0.6]])), site)
-        return md.GeneralizedLinearModel(md.Dense(np.array([[1.1]])), np.array([0.4]), 0.3, (block,))
-    block = md.SiteBlock("two", md.Dense(np.array([[1.0, 0.0], [0.0, 1.0]])), site)
-    smooth = md.SiteBlock("steps", md.Dense(np.array([[1.0, -1.0]])), md.Laplace(0.8))
-    return md.GeneralizedLinearModel(md.Dense(np.array([[1.0, 0.5]])), np.array([0.7]), 0.3, (block, smooth))
+        block = md.SiteBlock("one", Dense(np.array([[1.0], [0.6]])), site)
+        return md.GeneralizedLinearModel(Dense(np.array([[1.1]])), np.array([0.4]), 0.3, (block,))
+    block = md.SiteBlock("two", Dense(np.array([[1.0, 0.0], [0.0, 1.0]])), site)
+    smooth = md.SiteBlock("steps", Dense(np.array([[1.0, -1.0]])), Laplace(0.8))
+    return md.GeneralizedLinearModel(Dense(np.array([[1.0, 0.5]])), np.array([0.7]), 0.3, (block, smooth))
 
 
 @pytest.mark.parametrize(("name", "dimensions"), [("two peaks", 1), ("heavy", 1), ("skewed", 2)])
@@ -156,14 +167,14 @@ def test_monotone_and_below_the_evidence(name, dimensions, accurate, rng):
     posterior = replace(accurate, outer_iterations=80).infer(model, rng)
     assert posterior.convergence.converged and posterior.stationarity < 1e-3
     assert all(later <= earlier + 1e-10 * abs(earlier) for earlier, later in pairwise(posterior.criterion))
-    gap = integrated(model) - md.evidence_bound(model, posterior.criterion[-1])
+    gap = integrated(model) - md.inference.evidence_bound(model, posterior.criterion[-1])
     assert 0 < gap < 2.5  # with two peaks a Gaussian covers one of them
 
 
 def test_a_mixture_of_one_is_its_site_with_an_offset(accurate, rng):
     model = model_of(MIXTURES["one site off centre"], 2)
     sigma = np.sqrt(model.noise_variance)
-    fixed = replace(model.blocks[0], potential=md.Laplace(1.5), offset=np.full(2, 1.2 * sigma))
+    fixed = replace(model.blocks[0], potential=Laplace(1.5), offset=np.full(2, 1.2 * sigma))
     same = replace(model, blocks=(fixed, model.blocks[1]))
     moving, still = (accurate.infer(one, rng) for one in (model, same))
     assert moving.criterion[-1] == pytest.approx(still.criterion[-1], rel=1e-7)
@@ -173,8 +184,8 @@ def test_a_mixture_of_one_is_its_site_with_an_offset(accurate, rng):
 def test_the_bound_is_stationary_in_widths_positions_and_responsibilities(accurate, rng):
     """Beside -log of the Gaussian integral of the bound with free q_k and gamma_k of one site, minimised by scipy."""
     site, a, y, sigma2 = MIXTURES["two peaks"], 1.1, 0.4, 0.3
-    block = md.SiteBlock("one", md.Dense(np.array([[1.0]])), site)
-    model = md.GeneralizedLinearModel(md.Dense(np.array([[a]])), np.array([y]), sigma2, (block,))
+    block = md.SiteBlock("one", Dense(np.array([[1.0]])), site)
+    model = md.GeneralizedLinearModel(Dense(np.array([[a]])), np.array([y]), sigma2, (block,))
     posterior = replace(accurate, outer_iterations=200, tolerance=1e-10).infer(model, rng)
     count = len(site.sites)
 
@@ -194,23 +205,23 @@ def test_the_bound_is_stationary_in_widths_positions_and_responsibilities(accura
     assert posterior.criterion[-1] < np.max(ends) + 1e-7
 
 
-ENGINE = md.DoubleLoop(md.Exact(), md.IRLS(tolerance=1e-8, solver_tolerance=1e-4, max_iterations=100), 10, 1e-4)
+ENGINE = md.DoubleLoop(Exact(), IRLS(tolerance=1e-8, solver_tolerance=1e-4, max_iterations=100), 10, 1e-4)
 
 
 def regression(site, *, sigma=0.3, rate=2.0, n=60, m=120, is_complex=False, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, n)) / np.sqrt(m)
     noise = rng.standard_normal(m)
-    if site is md.Gaussian:
+    if site is Gaussian:
         u = rng.standard_normal(n) / rate
     elif is_complex:  # exp(-rate |u|) on the plane
         u = rng.gamma(2, 1 / rate, n) * np.exp(2j * np.pi * rng.random(n))
         X, noise = X + 0j, noise + 1j * rng.standard_normal(m)
     else:
         u = rng.laplace(scale=1 / rate, size=n)
-    tau = (sigma * rate) ** (2 if site is md.Gaussian else 1)
-    block = md.SiteBlock("entries", md.Identity((n,), is_complex=is_complex), site(tau))
-    return md.GeneralizedLinearModel(md.Dense(X), X @ u + sigma * noise, sigma**2, (block,))
+    tau = (sigma * rate) ** (2 if site is Gaussian else 1)
+    block = md.SiteBlock("entries", Identity((n,), is_complex=is_complex), site(tau))
+    return md.GeneralizedLinearModel(Dense(X), X @ u + sigma * noise, sigma**2, (block,))
 
 
 def misjudged(model: md.GeneralizedLinearModel, rate: float, noise: float = 1.0) -> md.GeneralizedLinearModel:
@@ -220,8 +231,10 @@ def misjudged(model: md.GeneralizedLinearModel, rate: float, noise: float = 1.0)
 
 
 def test_gaussian_sites_end_at_the_maximum_of_the_exact_evidence(rng):
-    model = regression(md.Gaussian)
-    learnt = md.learn_hyperparameters(misjudged(model, 3.0, 0.7), ENGINE, rng, noise=True, rounds=200, tolerance=1e-6)
+    model = regression(Gaussian)
+    learnt = md.inference.learn_hyperparameters(
+        misjudged(model, 3.0, 0.7), ENGINE, rng, noise=True, rounds=200, tolerance=1e-6
+    )
     X, y = model.measurement.matrix, model.data
 
     def minus_log_evidence(logs: np.ndarray) -> float:
@@ -238,8 +251,10 @@ def test_gaussian_sites_end_at_the_maximum_of_the_exact_evidence(rng):
 @pytest.mark.parametrize("is_complex", [False, True])
 def test_laplace_rates_and_noise_are_found_where_the_data_tell_them(is_complex, rng):
     """The bound puts variances in the place of moduli, so that rates come out low; less so for complex sites."""
-    model = regression(md.Laplace, rate=1.0, sigma=0.1, n=120, m=240, is_complex=is_complex)
-    learnt = md.learn_hyperparameters(misjudged(model, 4.0, 2.0), ENGINE, rng, noise=True, rounds=40, tolerance=1e-3)
+    model = regression(Laplace, rate=1.0, sigma=0.1, n=120, m=240, is_complex=is_complex)
+    learnt = md.inference.learn_hyperparameters(
+        misjudged(model, 4.0, 2.0), ENGINE, rng, noise=True, rounds=40, tolerance=1e-3
+    )
     sigma = np.sqrt(learnt.model.noise_variance)
     assert learnt.convergence.converged
     assert sigma == pytest.approx(0.1, rel=0.12)
@@ -249,16 +264,16 @@ def test_laplace_rates_and_noise_are_found_where_the_data_tell_them(is_complex, 
 
 def test_every_wavelet_level_finds_its_own_rate(rng):
     shape = (32, 32)
-    wavelet = md.Wavelet(shape, "db2", 2)
+    wavelet = Wavelet(shape, "db2", 2)
     levels = wavelet.level_map()
     truth = np.choose(levels, [0.5, 1.0, 4.0])
     s = rng.gamma(2, 1 / truth) * np.exp(2j * np.pi * rng.random(shape))
-    X = md.cartesian(range(32), shape)
+    X = md.operators.cartesian(range(32), shape)
     sigma = 0.02
     data = X(wavelet.adjoint(s)) + sigma * noise(X.out_shape)
-    model = md.GeneralizedLinearModel(X, data, sigma**2, (md.SiteBlock("wavelet", wavelet, md.Laplace(sigma)),))
-    engine = md.DoubleLoop(md.ControlVariate(4), outer_iterations=6)
-    learnt = md.learn_hyperparameters(model, engine, rng, rounds=20)
+    model = md.GeneralizedLinearModel(X, data, sigma**2, (md.SiteBlock("wavelet", wavelet, Laplace(sigma)),))
+    engine = md.DoubleLoop(ControlVariate(4), outer_iterations=6)
+    learnt = md.inference.learn_hyperparameters(model, engine, rng, rounds=20)
     rates = [learnt.trace[-1].rates[f"wavelet {level}"] for level in range(3)]
     drawn = [2 / np.abs(s[levels == level]).mean() for level in range(3)]  # E|s| = 2 / rate on the plane
     np.testing.assert_allclose(rates, drawn, rtol=0.05)
@@ -269,13 +284,15 @@ def test_every_wavelet_level_finds_its_own_rate(rng):
 def test_the_prior_evidence_is_the_dense_criterion_without_data(prior):
     """phi_0 where one pi per group is optimal: shift-invariant blocks, and wavelets with pixels."""
     shape = (8, 8)
-    blocks = [md.SiteBlock("pixels", md.Identity(shape), md.Laplace(0.7))]
+    blocks = [md.SiteBlock("pixels", Identity(shape), Laplace(0.7))]
     if prior == "differences":
-        blocks.append(md.SiteBlock("differences", md.FiniteDifferences(shape), md.Laplace(1.3), (-3,)))
+        blocks.append(md.SiteBlock("differences", FiniteDifferences(shape), Laplace(1.3), (-3,)))
     if prior == "wavelet":
-        wavelet = md.Wavelet(shape, "db2", 1)
-        blocks.append(md.SiteBlock("wavelet", wavelet, md.Laplace(np.where(wavelet.level_map() == 0, 0.5, 2.0))))
-    model = md.GeneralizedLinearModel(md.cartesian([4], shape), np.zeros((1, 1, 8), complex), 1.0, tuple(blocks))
+        wavelet = Wavelet(shape, "db2", 1)
+        blocks.append(md.SiteBlock("wavelet", wavelet, Laplace(np.where(wavelet.level_map() == 0, 0.5, 2.0))))
+    model = md.GeneralizedLinearModel(
+        md.operators.cartesian([4], shape), np.zeros((1, 1, 8), complex), 1.0, tuple(blocks)
+    )
     phi, slopes = PriorEvidence.of(model, site_groups(model))(model.blocks)
     z = [np.full(b.site_shape, 1.0) for b in blocks]
     dense = [b.analysis.to_dense() for b in blocks]
@@ -304,11 +321,11 @@ def test_a_block_that_evidence_switches_off_stays_finite(rng):
     """Smooth data under pixels and differences: the pixel rate falls until it no longer matters."""
     shape = (16, 16)
     u = 5 + np.cumsum(np.cumsum(rng.laplace(size=shape), 0), 1) * 0.05 + 0j
-    X = md.cartesian(range(16), shape)
-    operators = {"pixels": md.Identity(shape), "differences": md.FiniteDifferences(shape)}
-    blocks = tuple(md.SiteBlock(name, B, md.Laplace(0.05)) for name, B in operators.items())
+    X = md.operators.cartesian(range(16), shape)
+    operators = {"pixels": Identity(shape), "differences": FiniteDifferences(shape)}
+    blocks = tuple(md.SiteBlock(name, B, Laplace(0.05)) for name, B in operators.items())
     model = md.GeneralizedLinearModel(X, X(u) + 0.05 * noise(X.out_shape), 0.05**2, blocks)
-    learnt = md.learn_hyperparameters(model, md.DoubleLoop(md.Exact(), outer_iterations=4), rng, rounds=30)
+    learnt = md.inference.learn_hyperparameters(model, md.DoubleLoop(Exact(), outer_iterations=4), rng, rounds=30)
     assert learnt.convergence.converged
     assert learnt.trace[-1].rates["pixels"] < 0.5
     assert 0.05 < learnt.trace[-1].rates["differences"] < 20
@@ -316,19 +333,21 @@ def test_a_block_that_evidence_switches_off_stays_finite(rng):
 
 
 def test_too_few_rounds_and_inference_cut_short_are_flagged(rng):
-    learnt = md.learn_hyperparameters(misjudged(regression(md.Laplace), 4.0), ENGINE, rng, rounds=1)
+    learnt = md.inference.learn_hyperparameters(misjudged(regression(Laplace), 4.0), ENGINE, rng, rounds=1)
     assert learnt.convergence.status is md.Status.MAX_ITERATIONS
     assert len(learnt.trace) == 1
-    starved = md.DoubleLoop(md.Exact(), md.IRLS(max_iterations=1, tolerance=1e-12), outer_iterations=1, tolerance=1e-12)
-    learnt = md.learn_hyperparameters(misjudged(regression(md.Laplace), 2.0), starved, rng, rounds=2, tolerance=5.0)
+    starved = md.DoubleLoop(Exact(), IRLS(max_iterations=1, tolerance=1e-12), outer_iterations=1, tolerance=1e-12)
+    learnt = md.inference.learn_hyperparameters(
+        misjudged(regression(Laplace), 2.0), starved, rng, rounds=2, tolerance=5.0
+    )
     assert not learnt.posterior.convergence.converged
     assert learnt.convergence.status is md.Status.MAX_ITERATIONS
 
 
 def test_noise_of_data_without_any_stays_at_their_rounding_in_single_precision(rng) -> None:
-    model = regression(md.Laplace, n=10, m=20)
+    model = regression(Laplace, n=10, m=20)
     model = replace(model, data=model.measurement(np.linspace(-1, 1, 10)))
-    learnt = md.learn_hyperparameters(model, md.DoubleLoop(md.Exact()), rng, noise=True, scales=False, rounds=40)
+    learnt = md.inference.learn_hyperparameters(model, md.DoubleLoop(Exact()), rng, noise=True, scales=False, rounds=40)
     assert learnt.convergence.converged
     least = (2.0**-24 * np.abs(model.data).max()) ** 2
     assert learnt.model.noise_variance == pytest.approx(least)

@@ -6,6 +6,7 @@ import numpy as np
 
 import mri_design as md
 from mri_design.model import PhaseMap, PhasePrior, phase_refined
+from mri_design.variances import MonteCarlo
 from tests.phased_slices import disc, smooth, textured
 
 N = (24, 20)
@@ -17,7 +18,7 @@ def test_half_of_kspace_is_enough_for_who_knows_the_phase():
     def inferred(phase=None, refined=None):
         one = replace(SLICE, phase=phase)
         model = (one if refined is None else phase_refined(one, refined)).model(HALF)
-        mean = md.DoubleLoop(md.MonteCarlo(16, 1e-2), outer_iterations=2).infer(model, np.random.default_rng(0)).mean
+        mean = md.DoubleLoop(MonteCarlo(16, 1e-2), outer_iterations=2).infer(model, np.random.default_rng(0)).mean
         return mean, np.linalg.norm(mean - IMAGE)
 
     modulus, far = inferred()

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.design import Choice, DesignView, Strategy
+from mri_design.operators import FiniteDifferences, Identity, LinearOperator
+from mri_design.sites import Laplace, StudentT
 from tests.interactive.conftest import RECIPE
 
 LINES = [1, 4, 7, 9, *range(12, 20), 22, 24, 27, 30]
 
 
-class RowSums(md.LinearOperator):
+class RowSums(LinearOperator):
     """Image (ky, kx) -> sum of every row (ky,)."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
@@ -52,8 +55,8 @@ def test_error_bars_of_an_own_block_are_scaled_to_what_lines_held_back_show(head
 def test_a_block_counts_as_it_does_by_its_name(head: md.LoadedScan) -> None:
     named = head.reconstruct(LINES, recipe=with_prior(head, *LOCAL)).array
     for blocks in (
-        [replace(LOCAL[0], kind=md.Identity((32, 32))), replace(LOCAL[1], kind=md.FiniteDifferences((32, 32)))],
-        [LOCAL[0], replace(LOCAL[1], kind=lambda block, image: md.FiniteDifferences(image.shape))],
+        [replace(LOCAL[0], kind=Identity((32, 32))), replace(LOCAL[1], kind=FiniteDifferences((32, 32)))],
+        [LOCAL[0], replace(LOCAL[1], kind=lambda block, image: FiniteDifferences(image.shape))],
         RECIPE["prior"],
     ):
         np.testing.assert_array_equal(head.reconstruct(LINES, recipe=with_prior(head, *blocks)).array, named)
@@ -62,27 +65,27 @@ def test_a_block_counts_as_it_does_by_its_name(head: md.LoadedScan) -> None:
 def test_sites_as_they_are_take_the_tau_that_a_scale_would_have(head: md.LoadedScan) -> None:
     one = head.calibrated.slice_model(0, **with_prior(head, LOCAL[0], ROWS).slice_settings)
     signal, sigma = one.signal_level(LINES), np.sqrt(one.noise_variance)
-    sites = md.SiteBlock("sums", RowSums((32, 32)), md.Laplace(0.5 * sigma / signal))
+    sites = md.SiteBlock("sums", RowSums((32, 32)), Laplace(0.5 * sigma / signal))
     given = replace(one, prior=(LOCAL[0], sites)).model(LINES)
     followed = one.model(LINES)
     np.testing.assert_allclose(given.blocks[1].potential.scale, followed.blocks[1].potential.scale)
 
 
 def test_a_design_goes_by_own_blocks_and_says_so(head: md.LoadedScan) -> None:
-    design = head.design(9, blocks=[*LOCAL, replace(ROWS, site=lambda tau: md.StudentT(3.0, tau**2))])
+    design = head.design(9, blocks=[*LOCAL, replace(ROWS, site=lambda tau: StudentT(3.0, tau**2))])
     assert len(design.lines) == 9 and design.trace.steps[0].choice.scores is not None
     names = [block.name for block in design.result.known.slice_model.model().blocks]
     assert names == ["pixels", "differences", "RowSums"]
 
 
-@pytest.mark.parametrize("block", [3, md.Laplace(1.0), {"kind": "edges"}, md.SparsityBlock(RowSums((8, 8)), 1.0)])
+@pytest.mark.parametrize("block", [3, Laplace(1.0), {"kind": "edges"}, md.SparsityBlock(RowSums((8, 8)), 1.0)])
 def test_blocks_of_a_wrong_kind_are_refused(head: md.LoadedScan, block: object) -> None:
     with pytest.raises(md.InputError):
         head.reconstruct(LINES, recipe=head.recipe.replacing("prior", blocks=[block]))
 
 
 @dataclass(frozen=True)
-class Outermost(md.Strategy):
+class Outermost(Strategy):
     """The line that is farthest from the centre of k-space."""
 
     name: str = "outermost-of-all"
@@ -91,9 +94,9 @@ class Outermost(md.Strategy):
     def default_start(self, readouts: object, target: int, n_coils: int = 1) -> int:
         return min(8, target)
 
-    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         lines = np.flatnonzero(view.candidates.remaining)
-        return md.Choice(int(lines[np.argmax(np.abs(lines - len(view.candidates.remaining) // 2))]))
+        return Choice(int(lines[np.argmax(np.abs(lines - len(view.candidates.remaining) // 2))]))
 
 
 def test_an_own_strategy_designs_as_an_object(head: md.LoadedScan) -> None:

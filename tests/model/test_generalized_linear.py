@@ -11,6 +11,7 @@ from mri_design.model import (
     AlikePatches,
     Companion,
     ExpectedImage,
+    ImageFacts,
     PhaseMap,
     PhasePrior,
     companion_patches,
@@ -18,9 +19,20 @@ from mri_design.model import (
     find_alike,
     require_determined,
 )
-from mri_design.operators import CentredFFT, Diagonal, PhasedParts, RealImage
+from mri_design.operators import (
+    CentredFFT,
+    Dense,
+    Diagonal,
+    FiniteDifferences,
+    Identity,
+    PhasedParts,
+    RealImage,
+    Wavelet,
+)
 from mri_design.readouts import LineReadouts
 from mri_design.registry import BLOCKS
+from mri_design.sites import Gaussian, Hinge, Laplace, Logistic, Poisson, Tilted
+from mri_design.variances import Exact
 from tests.arrays import as_real, noise
 from tests.refusals import refused
 
@@ -28,47 +40,47 @@ SHAPE = (6, 5)
 
 
 def pixels(**changes: object) -> md.SiteBlock:
-    return md.SiteBlock(**{"name": "pixels", "analysis": md.Identity(SHAPE), "potential": md.Laplace(1.0), **changes})
+    return md.SiteBlock(**{"name": "pixels", "analysis": Identity(SHAPE), "potential": Laplace(1.0), **changes})
 
 
 def test_site_power_pools_moduli_over_groups_and_scales_broadcast_over_sites():
     s = np.arange(60.0).reshape(2, 6, 5) * (1 - 2j)
-    single = md.SiteBlock("differences", md.FiniteDifferences(SHAPE), md.Laplace(1.0))
-    grouped = md.SiteBlock("differences", md.FiniteDifferences(SHAPE), md.Laplace(1.0), (-3,))
+    single = md.SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(1.0))
+    grouped = md.SiteBlock("differences", FiniteDifferences(SHAPE), Laplace(1.0), (-3,))
     assert single.site_shape == (2, 6, 5) and grouped.site_shape == (1, 6, 5)
     np.testing.assert_allclose(single.site_power(s), np.abs(s) ** 2)
     np.testing.assert_allclose(grouped.site_power(s), np.sum(np.abs(s) ** 2, axis=0, keepdims=True))
     np.testing.assert_allclose(grouped.site_power(s.real), np.sum(s.real**2, axis=0, keepdims=True))
     for scale in (np.ones((6, 1)), np.ones(5), np.ones((6, 5))):
-        assert pixels(potential=md.Laplace(scale)).site_shape == SHAPE
-    vectors = md.SiteBlock("entries", md.Dense(np.eye(4)), md.Laplace(np.ones(4)))
+        assert pixels(potential=Laplace(scale)).site_shape == SHAPE
+    vectors = md.SiteBlock("entries", Dense(np.eye(4)), Laplace(np.ones(4)))
     assert vectors.site_shape == (4,)
 
 
 def test_roles_are_derived_unless_they_are_given_also_in_copies():
-    X = md.Dense(np.eye(2))
+    X = Dense(np.eye(2))
 
     def role(site, **more):
         return "likelihood" if md.SiteBlock("b", X, site, **more).is_likelihood else "prior"
 
-    assert role(md.Laplace(1.0)) == role(md.Tilted(md.Gaussian(1.0), 0.5)) == "prior"
-    assert role(md.Laplace(1.0), offset=np.ones(2)) == "likelihood"
-    for site in (md.Logistic([1, -1]), md.Poisson([0, 2]), md.Hinge([1, -1])):
+    assert role(Laplace(1.0)) == role(Tilted(Gaussian(1.0), 0.5)) == "prior"
+    assert role(Laplace(1.0), offset=np.ones(2)) == "likelihood"
+    for site in (Logistic([1, -1]), Poisson([0, 2]), Hinge([1, -1])):
         assert role(site) == "likelihood" and role(site, role="prior") == "prior"
-    assert role(md.Tilted(md.Gaussian(1.0), 0.5), role="likelihood") == "likelihood"
-    assert role(md.Laplace(1.0), offset=np.ones(2), role="prior") == "prior"
-    said = md.SiteBlock("b", md.Dense(np.eye(2)), md.Gaussian(1.0), role="prior")
-    derived = md.SiteBlock("b", md.Dense(np.eye(2)), md.Gaussian(1.0))
+    assert role(Tilted(Gaussian(1.0), 0.5), role="likelihood") == "likelihood"
+    assert role(Laplace(1.0), offset=np.ones(2), role="prior") == "prior"
+    said = md.SiteBlock("b", Dense(np.eye(2)), Gaussian(1.0), role="prior")
+    derived = md.SiteBlock("b", Dense(np.eye(2)), Gaussian(1.0))
     assert not replace(said, offset=np.ones(2)).is_likelihood
     assert replace(derived, offset=np.ones(2)).is_likelihood
     assert not replace(replace(derived, offset=np.ones(2)), offset=None).is_likelihood
-    assert replace(derived, potential=md.Poisson([1, 2])).is_likelihood
+    assert replace(derived, potential=Poisson([1, 2])).is_likelihood
 
 
 @pytest.mark.parametrize(("ratio", "double"), [(100.0, False), (300.0, True)])
 def test_data_with_little_noise_become_double(ratio: float, double: bool) -> None:
     """The condition number grows as the squared ratio of signal to noise."""
-    X = md.cartesian([0, 3], SHAPE)
+    X = md.operators.cartesian([0, 3], SHAPE)
     data = np.full(X.out_shape, np.sqrt(3), dtype=np.complex64)  # of energy 30: one per pixel
     assert np.sum(np.abs(data) ** 2) == pytest.approx(30)
     model = md.GeneralizedLinearModel(X, data, ratio**-2, (pixels(),))
@@ -79,24 +91,24 @@ SMALL = (6, 4)
 
 
 def model_of(X, *analyses, names=("differences", "more")) -> md.GeneralizedLinearModel:
-    blocks = tuple(md.SiteBlock(name, B, md.Laplace(1.0)) for name, B in zip(names, analyses, strict=False))
+    blocks = tuple(md.SiteBlock(name, B, Laplace(1.0)) for name, B in zip(names, analyses, strict=False))
     return md.GeneralizedLinearModel(X, np.zeros(X.out_shape, complex if X.out_complex else float), 1.0, blocks)
 
 
-SLOPES, STEPS = md.FiniteDifferences(SMALL), md.Dense(np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]]))
-REAL_SLOPES = md.FiniteDifferences(SMALL, is_complex=False)
+SLOPES, STEPS = FiniteDifferences(SMALL), Dense(np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]]))
+REAL_SLOPES = FiniteDifferences(SMALL, is_complex=False)
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        model_of(md.cartesian([0, 3], SMALL), md.FiniteDifferences(SMALL)),
-        model_of(md.cartesian([0, 1], SMALL), md.Identity(SMALL)),
-        model_of(md.cartesian([0], SMALL), md.Wavelet(SMALL, "db1", 1)),
-        model_of(md.cartesian([0, 1], SMALL), md.FiniteDifferences(SMALL), md.Identity(SMALL)),
-        model_of(md.cartesian([0, 1], SMALL, noise((2, *SMALL))), md.FiniteDifferences(SMALL)),
-        model_of(md.cartesian([3], SMALL) @ RealImage(SMALL), md.FiniteDifferences(SMALL, is_complex=False)),
-        model_of(md.Dense(np.ones((1, 3))), STEPS),
+        model_of(md.operators.cartesian([0, 3], SMALL), FiniteDifferences(SMALL)),
+        model_of(md.operators.cartesian([0, 1], SMALL), Identity(SMALL)),
+        model_of(md.operators.cartesian([0], SMALL), Wavelet(SMALL, "db1", 1)),
+        model_of(md.operators.cartesian([0, 1], SMALL), FiniteDifferences(SMALL), Identity(SMALL)),
+        model_of(md.operators.cartesian([0, 1], SMALL, noise((2, *SMALL))), FiniteDifferences(SMALL)),
+        model_of(md.operators.cartesian([3], SMALL) @ RealImage(SMALL), FiniteDifferences(SMALL, is_complex=False)),
+        model_of(Dense(np.ones((1, 3))), STEPS),
     ],
 )
 def test_determined_models_pass(model):
@@ -106,11 +118,11 @@ def test_determined_models_pass(model):
 @pytest.mark.parametrize(
     "model",
     [
-        model_of(md.cartesian([0, 1], SMALL), md.FiniteDifferences(SMALL)),
-        model_of(md.cartesian([0, 1], SMALL) @ RealImage(SMALL), md.FiniteDifferences(SMALL, is_complex=False)),
-        model_of(md.cartesian([0, 1], SMALL, np.array([1, 0.5j])[:, None, None] * np.ones(SMALL)), SLOPES),
-        model_of(md.Dense(np.array([[1.0, -1.0, 0.0]])), STEPS),
-        md.GeneralizedLinearModel.of_sites([md.SiteBlock("differences", md.FiniteDifferences(SMALL), md.Laplace(1.0))]),
+        model_of(md.operators.cartesian([0, 1], SMALL), FiniteDifferences(SMALL)),
+        model_of(md.operators.cartesian([0, 1], SMALL) @ RealImage(SMALL), FiniteDifferences(SMALL, is_complex=False)),
+        model_of(md.operators.cartesian([0, 1], SMALL, np.array([1, 0.5j])[:, None, None] * np.ones(SMALL)), SLOPES),
+        model_of(Dense(np.array([[1.0, -1.0, 0.0]])), STEPS),
+        md.GeneralizedLinearModel.of_sites([md.SiteBlock("differences", FiniteDifferences(SMALL), Laplace(1.0))]),
     ],
 )
 def test_a_common_null_space_is_refused_with_its_blocks_and_the_cure(model):
@@ -124,10 +136,10 @@ def test_where_a_block_is_known_to_see_every_image_nothing_is_solved(monkeypatch
     monkeypatch.setattr("mri_design.model.generalized_linear._null_direction_found", lambda *_: pytest.fail())
     shape = (40, 20)
     rotation = np.exp(1j * np.random.default_rng(0).uniform(-3, 3, shape))
-    pixels, slopes = (PhasedParts(B, rotation, 3.0) for B in (md.Identity(shape), md.FiniteDifferences(shape)))
-    require_determined(model_of(md.cartesian([0, 3], shape, np.ones((2, *shape))), slopes, pixels))
+    pixels, slopes = (PhasedParts(B, rotation, 3.0) for B in (Identity(shape), FiniteDifferences(shape)))
+    require_determined(model_of(md.operators.cartesian([0, 3], shape, np.ones((2, *shape))), slopes, pixels))
     with pytest.raises(pytest.fail.Exception):  # differences alone see no constant image
-        require_determined(model_of(md.cartesian([0, 3], shape, np.ones((2, *shape))), slopes))
+        require_determined(model_of(md.operators.cartesian([0, 3], shape, np.ones((2, *shape))), slopes))
 
 
 def large(free: int, kind: type) -> md.GeneralizedLinearModel:
@@ -153,10 +165,10 @@ def test_large_determined_models_pass_the_probe(kind):
     weights = np.geomspace(1e-4, 1, 800).reshape(40, 20).astype(kind)
     require_determined(model_of(Diagonal(weights), Diagonal(weights)))
     rows = np.random.default_rng(0).standard_normal((900, 800)).astype(kind)
-    require_determined(model_of(md.Dense(rows[:450]), md.Dense(rows[450:])))
-    require_determined(model_of(md.Dense(1e6 * rows[:450]), md.Dense(1e-3 * rows[450:])))
+    require_determined(model_of(Dense(rows[:450]), Dense(rows[450:])))
+    require_determined(model_of(Dense(1e6 * rows[:450]), Dense(1e-3 * rows[450:])))
     with refused("model with blocks 'differences'"):
-        require_determined(model_of(md.Dense(rows[:400]), md.Dense(rows[400:790])))
+        require_determined(model_of(Dense(rows[:400]), Dense(rows[400:790])))
 
 
 def covariances(model: md.GeneralizedLinearModel, kind: str) -> tuple[dict, np.ndarray]:
@@ -180,12 +192,12 @@ def covariances(model: md.GeneralizedLinearModel, kind: str) -> tuple[dict, np.n
 )
 def test_the_gaussian_factor_has_that_covariance(name, kind, tiny_model):
     """Gaussian sites: the bound is the evidence, a normal density of the data in their own units, and exact."""
-    model = tiny_model(name, md.Gaussian)
-    pixels = md.Identity(model.image_shape, is_complex=model.measurement.in_complex)
-    model = replace(model, blocks=(md.SiteBlock("pixels", pixels, md.Gaussian(0.7)),))
+    model = tiny_model(name, Gaussian)
+    pixels = Identity(model.image_shape, is_complex=model.measurement.in_complex)
+    model = replace(model, blocks=(md.SiteBlock("pixels", pixels, Gaussian(0.7)),))
     argument, C = covariances(model, kind)
-    white = md.with_noise_covariance(model, **argument)
-    posterior = md.DoubleLoop(md.Exact(), tolerance=1e-8).infer(white, np.random.default_rng(0))
+    white = md.model.with_noise_covariance(model, **argument)
+    posterior = md.DoubleLoop(Exact(), tolerance=1e-8).infer(white, np.random.default_rng(0))
     X, sigma2, n = model.measurement.to_dense_real(), model.noise_variance, model.measurement.in_size
     y = as_real(model.data, np.iscomplexobj(model.data))
     inverse = np.linalg.inv(C)
@@ -196,17 +208,17 @@ def test_the_gaussian_factor_has_that_covariance(name, kind, tiny_model):
     )
     normaliser = 0.5 * n * np.log(2 * np.pi * sigma2 / 0.7)
     marginal = scipy.stats.multivariate_normal(cov=sigma2 * (C + X @ X.T / 0.7)).logpdf(y)
-    assert md.evidence_bound(white, posterior.criterion[-1]) == pytest.approx(marginal + normaliser, abs=1e-5)
+    assert md.inference.evidence_bound(white, posterior.criterion[-1]) == pytest.approx(marginal + normaliser, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["variances", "coils", "matrix"])
 def test_whitenings_have_their_adjoint_and_batches(kind, tiny_model):
     model = tiny_model("coils")
-    X = md.with_noise_covariance(model, **covariances(model, kind)[0]).measurement
+    X = md.model.with_noise_covariance(model, **covariances(model, kind)[0]).measurement
     u, v = (noise((2, *shape), seed=len(shape)) for shape in (X.in_shape, X.out_shape))
     assert np.sum((X(u) * v.conj()).real) == pytest.approx(np.sum((u * X.adjoint(v).conj()).real))
     np.testing.assert_allclose(X(u)[1], X(u[1]))
-    single = md.with_noise_covariance(tiny_model("coils", real=np.float32), **covariances(model, kind)[0])
+    single = md.model.with_noise_covariance(tiny_model("coils", real=np.float32), **covariances(model, kind)[0])
     assert single.data.dtype == np.complex64
 
 
@@ -215,11 +227,11 @@ NOISE = noise(N, seed=1)
 IMAGE = np.outer(np.hanning(N[0]), np.hanning(N[1])) * np.exp(0.2j)
 STRIPES = np.cos(np.arange(144.0)).reshape(12, 12) + 0.1 * np.arange(12)
 FLAT = PhaseMap.known(np.zeros(SHAPE))
-THREE = md.Dense(np.eye(3))
+THREE = Dense(np.eye(3))
 
 
 def model(**changes: object) -> md.GeneralizedLinearModel:
-    X = md.cartesian([0, 3], SHAPE)
+    X = md.operators.cartesian([0, 3], SHAPE)
     valid = {"measurement": X, "data": np.ones(X.out_shape, complex), "noise_variance": 0.1, "blocks": (pixels(),)}
     return md.GeneralizedLinearModel(**{**valid, **changes})
 
@@ -239,8 +251,8 @@ MODELS = [
     ),
     ("measurement and data", lambda: model(measurement=None)),
     ("blocks", lambda: model(blocks=())),
-    ("block 'pixels'", lambda: model(blocks=(pixels(analysis=md.Identity((5, 6))),))),
-    ("block 'pixels'", lambda: model(blocks=(pixels(analysis=md.Identity(SHAPE, is_complex=False)),))),
+    ("block 'pixels'", lambda: model(blocks=(pixels(analysis=Identity((5, 6))),))),
+    ("block 'pixels'", lambda: model(blocks=(pixels(analysis=Identity(SHAPE, is_complex=False)),))),
     ("blocks", lambda: md.GeneralizedLinearModel.of_sites([])),
     ("analysis and potentials", lambda: md.GeneralizedLinearModel(THREE, np.ones(3), 0.1, analysis=THREE)),
     ("data", lambda: replace(model_of(THREE, THREE), data=np.ones(3) + 1j)),
@@ -248,14 +260,14 @@ MODELS = [
     ("block 'pixels'", lambda: pixels(analysis=np.eye(3))),
     *(("block 'pixels': group_axes", lambda a=a: pixels(group_axes=a)) for a in ((-1, -1), (0,), (-3,))),
     *(
-        ("block 'pixels': scale of the sites", lambda s=s: pixels(potential=md.Laplace(s)))
+        ("block 'pixels': scale of the sites", lambda s=s: pixels(potential=Laplace(s)))
         for s in (np.ones(4), np.ones((2, 6, 5)))
     ),
-    ("block 'pixels': scale of the sites", lambda: pixels(potential=md.Laplace(np.ones((6, 5))), group_axes=(-1,))),
+    ("block 'pixels': scale of the sites", lambda: pixels(potential=Laplace(np.ones((6, 5))), group_axes=(-1,))),
     ("block 'pixels': role", lambda: pixels(role="belief")),
-    ("block 'data': offset", lambda: md.SiteBlock("data", THREE, md.Laplace(1.0), offset=np.array([1.0, np.nan, 1.0]))),
-    ("block 'data': odd part of the sites", lambda: md.SiteBlock("data", md.Dense(np.eye(2)), md.Logistic(np.ones(3)))),
-    ("block 'data'", lambda: md.SiteBlock("data", md.Dense(np.eye(2) + 0j), md.Hinge(np.array([1.0, -1.0])))),
+    ("block 'data': offset", lambda: md.SiteBlock("data", THREE, Laplace(1.0), offset=np.array([1.0, np.nan, 1.0]))),
+    ("block 'data': odd part of the sites", lambda: md.SiteBlock("data", Dense(np.eye(2)), Logistic(np.ones(3)))),
+    ("block 'data'", lambda: md.SiteBlock("data", Dense(np.eye(2) + 0j), Hinge(np.array([1.0, -1.0])))),
 ]
 COVARIANCES = [
     *(("noise covariance", given) for given in ({}, {"variances": 1.0, "coils": np.eye(3)})),
@@ -282,8 +294,8 @@ PRIORS = [
     ("tau_limit_bright", lambda: md.SparsityBlock("pixels", 1.0, tau_limit_bright=0.02)),
     ("reweighted", lambda: md.SparsityBlock("pixels", 1.0, tau_limit=0.4, reweighted=True)),
     ("site", lambda: md.SparsityBlock("pixels", 1.0, site="laplas")),
-    ("phase", lambda: md.SparsityBlock("pixels", 1.0).sites(md.ImageFacts(N, 1.0), 1.0, PhasePrior())),
-    ("site", lambda: md.register_site("a b", md.Laplace)),
+    ("phase", lambda: md.SparsityBlock("pixels", 1.0).sites(ImageFacts(N, 1.0), 1.0, PhasePrior())),
+    ("site", lambda: md.register_site("a b", Laplace)),
     ("block kind mine", lambda: md.register_block("mine", 3)),
     *(("phase", lambda s=s: estimate_phase(0.3 * NOISE[:, :s], 0.09)) for s in (12, 11)),
     *(
@@ -334,10 +346,10 @@ def test_what_cannot_be_is_refused_by_its_field(field, call):
 @pytest.mark.parametrize(("field", "covariance"), COVARIANCES)
 def test_covariances_that_cannot_be_are_refused(field, covariance, tiny_model):
     with refused(field):
-        md.with_noise_covariance(tiny_model("coils"), **covariance)
+        md.model.with_noise_covariance(tiny_model("coils"), **covariance)
 
 
 def test_a_block_that_makes_no_operator_is_refused_by_its_name(monkeypatch):
     monkeypatch.setitem(BLOCKS, "nothing", lambda block, image: None)
     with refused("block nothing"):
-        md.SparsityBlock("nothing", 1.0).sites(md.ImageFacts((4, 4), 1.0), 0.1)
+        md.SparsityBlock("nothing", 1.0).sites(ImageFacts((4, 4), 1.0), 0.1)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from mri_design import FiniteDifferences, Identity, ImageFacts, SliceModel, SparsityBlock
+from mri_design import SliceModel, SparsityBlock
 from mri_design.model import (
+    ImageFacts,
     PhasedCirculantInverse,
     PhaseMap,
     PhasePrior,
@@ -15,7 +16,7 @@ from mri_design.model import (
     phase_variants,
 )
 from mri_design.model.sparsity import DEFAULT_PRIOR
-from mri_design.operators import CentredFFT
+from mri_design.operators import CentredFFT, FiniteDifferences, Identity
 from mri_design.scan.simulation import smooth_phase
 from tests.arrays import as_real, noise
 from tests.phased_slices import places

@@ -8,6 +8,7 @@ import pytest
 import mri_design as md
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import (
+    GaussianPosterior,
     PosteriorPrecision,
     Variances,
     add_weighted_grams,
@@ -17,7 +18,17 @@ from mri_design.model import (
     pooled_products,
 )
 from mri_design.model import posterior as module
-from mri_design.operators import GraphDifferences, PhasedParts
+from mri_design.operators import (
+    CartesianLines,
+    FiniteDifferences,
+    GraphDifferences,
+    Identity,
+    LinearOperator,
+    PhasedParts,
+    Wavelet,
+)
+from mri_design.sites import Laplace
+from mri_design.variances import ControlVariate, Exact, Lanczos, MonteCarlo
 from tests.arrays import as_real, noise
 from tests.slow_cases import slow_case
 
@@ -37,8 +48,8 @@ def test_products_are_those_of_the_dense_matrix(tiny_model, model_name, random_p
     np.testing.assert_allclose(A(u[0]), A(u)[0], atol=1e-12)
     assert A.complex_linear == (model_name in ("moduli", "groups", "coils", "wavelet"))
     assert not is_complex or A.complex_linear == np.allclose(A(1j * u), 1j * A(u))
-    blocks, u = (md.SiteBlock("pixels", md.Identity((3, 2)), md.Laplace(1.0)),), np.ones((3, 2), complex)
-    A = PosteriorPrecision(md.Identity((3, 2)), blocks, (np.full((3, 2), 2.0),))
+    blocks, u = (md.SiteBlock("pixels", Identity((3, 2)), Laplace(1.0)),), np.ones((3, 2), complex)
+    A = PosteriorPrecision(Identity((3, 2)), blocks, (np.full((3, 2), 2.0),))
     np.testing.assert_allclose(A(u), 3)
     assert (u == 1).all()
 
@@ -91,9 +102,9 @@ def test_circulant_spectrum_where_every_block_knows_its_own(tiny_model, model_na
 DONE = md.Convergence(md.Status.CONVERGED, 1, 0.0)
 
 
-def posterior_of(model: md.GeneralizedLinearModel, pi: tuple[np.ndarray, ...], samples=None) -> md.GaussianPosterior:
+def posterior_of(model: md.GeneralizedLinearModel, pi: tuple[np.ndarray, ...], samples=None) -> GaussianPosterior:
     precision = PosteriorPrecision(model.measurement, model.blocks, pi)
-    return md.GaussianPosterior(
+    return GaussianPosterior(
         model, model.back_projection(), precision, Variances((), "exact", DONE, samples=samples), convergence=DONE
     )
 
@@ -109,7 +120,7 @@ def test_draws_have_covariance_inverse_A(tiny_model, model_name, random_precisio
     check_covariance(as_real(draws, model.measurement.in_complex, 1), covariance)
 
 
-@pytest.mark.parametrize("estimator", [md.Exact(), md.Lanczos(60), md.ControlVariate(), md.MonteCarlo(20)], ids=str)
+@pytest.mark.parametrize("estimator", [Exact(), Lanczos(60), ControlVariate(), MonteCarlo(20)], ids=str)
 def test_variances_of_pixels_are_those_of_what_the_estimator_left(estimator, tiny_model, random_precisions):
     model = tiny_model("coils")
     posterior = posterior_of(model, random_precisions(model, 1))
@@ -169,13 +180,13 @@ def precision(strength: float) -> PosteriorPrecision:
     rows, columns = np.mgrid[:32, :32] / 32
     rotation = np.exp(1j * (2 * np.sin(2 * np.pi * rows) + np.cos(2 * np.pi * columns)))
     blocks = tuple(
-        md.SiteBlock(name, PhasedParts(analysis, rotation, 1.5), md.Laplace(1.0))
-        for name, analysis in (("pixels", md.Identity(SHAPE)), ("differences", md.FiniteDifferences(SHAPE)))
+        md.SiteBlock(name, PhasedParts(analysis, rotation, 1.5), Laplace(1.0))
+        for name, analysis in (("pixels", Identity(SHAPE)), ("differences", FiniteDifferences(SHAPE)))
     )
     rng = np.random.default_rng(0)
     spread = (rng.uniform(-0.5, 0.5, block.analysis.out_shape[:-1])[..., None] for block in blocks)
     weights = tuple(strength * 10**logs for logs in spread)
-    return PosteriorPrecision(md.cartesian(LINES, SHAPE), blocks, weights)
+    return PosteriorPrecision(md.operators.cartesian(LINES, SHAPE), blocks, weights)
 
 
 @pytest.mark.parametrize("strength", [1.0, 1e-5, 1e-9])
@@ -200,7 +211,7 @@ KEPT_SHAPE = (8, 6)
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
-class Counted(md.FiniteDifferences):
+class Counted(FiniteDifferences):
     """Counts how often it makes noise."""
 
     made = 0
@@ -225,12 +236,12 @@ def test_equal_generators_get_the_same_noise_and_go_on_alike(numbers):
 def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines_are_not():
     kept = noise_memory(1 << 20)
     asked = [
-        (md.FiniteDifferences(KEPT_SHAPE), 0, 2, SINGLE),
-        (md.FiniteDifferences(KEPT_SHAPE), 1, 2, SINGLE),
-        (md.FiniteDifferences(KEPT_SHAPE), 0, 3, SINGLE),
-        (md.FiniteDifferences(KEPT_SHAPE), 0, 2, DOUBLE),
-        (md.Identity(KEPT_SHAPE), 0, 2, SINGLE),
-        (md.CartesianLines([1, 2], KEPT_SHAPE), 0, 2, SINGLE),
+        (FiniteDifferences(KEPT_SHAPE), 0, 2, SINGLE),
+        (FiniteDifferences(KEPT_SHAPE), 1, 2, SINGLE),
+        (FiniteDifferences(KEPT_SHAPE), 0, 3, SINGLE),
+        (FiniteDifferences(KEPT_SHAPE), 0, 2, DOUBLE),
+        (Identity(KEPT_SHAPE), 0, 2, SINGLE),
+        (CartesianLines([1, 2], KEPT_SHAPE), 0, 2, SINGLE),
     ]
     for _ in range(2):
         for operator, seed, count, real in asked:
@@ -238,7 +249,7 @@ def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines
             expected = operator.shared_noise(np.random.default_rng(seed), count, real)
             np.testing.assert_array_equal(found, expected)
     kept = noise_memory(1 << 20)
-    few, more = md.CartesianLines([1, 2], KEPT_SHAPE), md.CartesianLines([1, 2, 5], KEPT_SHAPE)
+    few, more = CartesianLines([1, 2], KEPT_SHAPE), CartesianLines([1, 2, 5], KEPT_SHAPE)
     assert kept(few, np.random.default_rng(0), 2, SINGLE) is kept(more, np.random.default_rng(0), 2, SINGLE)
 
 
@@ -262,14 +273,14 @@ def images(dtype: type) -> tuple[np.ndarray, ...]:
     return tuple(noise(N, dtype, seed) for seed in (1, 2))
 
 
-def behind(operator: md.LinearOperator, factors: np.ndarray | float) -> PhasedParts:
+def behind(operator: LinearOperator, factors: np.ndarray | float) -> PhasedParts:
     return PhasedParts(operator, np.exp(1j * np.linspace(0, 3, N[0] * N[1]).reshape(N)), factors)
 
 
 FACTORS = np.random.default_rng(2).uniform(0.5, 2, N)
 CASES = [
     (operator, factors, axes)
-    for operator, groups in ((md.Identity(N), [()]), (md.FiniteDifferences(N), [(), (-3,)]), (GRAPH, [(), (-3,)]))
+    for operator, groups in ((Identity(N), [()]), (FiniteDifferences(N), [(), (-3,)]), (GRAPH, [(), (-3,)]))
     for axes in groups
     for factors in (None, 1.5, FACTORS)
 ]
@@ -280,9 +291,9 @@ CASES = [
 def test_products_are_those_of_the_coefficients(operator, factors, axes, dtype):
     a, b = images(dtype)
     if factors is None:
-        block = md.SiteBlock("block", operator, md.Laplace(1.0), axes)
+        block = md.SiteBlock("block", operator, Laplace(1.0), axes)
     else:
-        block = md.SiteBlock("block", behind(operator, factors), md.Laplace(1.0), (-1, *(n - 1 for n in axes)))
+        block = md.SiteBlock("block", behind(operator, factors), Laplace(1.0), (-1, *(n - 1 for n in axes)))
     s, d = block.analysis(a), block.analysis(b)
     exact = 1e-5 if dtype is np.complex64 else 1e-12
     for second, of_second in ((b, d), (a, s)):
@@ -296,18 +307,18 @@ def test_products_are_those_of_the_coefficients(operator, factors, axes, dtype):
 
 def test_blocks_whose_coefficients_have_to_be_made_are_named():
     a, b = images(np.complex128)
-    apart = md.SiteBlock("apart", behind(md.Identity(N), 1.5), md.Laplace(1.0))
-    wavelet = md.SiteBlock("wavelet", md.Wavelet((8, 8), "db2", 1), md.Laplace(1.0))
-    known = md.SiteBlock("known", md.Identity(N), md.Laplace(1.0))
+    apart = md.SiteBlock("apart", behind(Identity(N), 1.5), Laplace(1.0))
+    wavelet = md.SiteBlock("wavelet", Wavelet((8, 8), "db2", 1), Laplace(1.0))
+    known = md.SiteBlock("known", Identity(N), Laplace(1.0))
     found = pooled_products([apart, wavelet, known], a, b)
     assert found[0] is None and found[1] is None and found[2] is not None
-    real = md.SiteBlock("real", md.Identity(N, is_complex=False), md.Laplace(1.0))
+    real = md.SiteBlock("real", Identity(N, is_complex=False), Laplace(1.0))
     assert pooled_products([real], a.real.copy(), b.real.copy()) == (None,)
 
 
 def test_weights_before_the_adjoint_are_those_of_the_parts():
     rng = np.random.default_rng(3)
-    for operator in (md.Identity(N), md.FiniteDifferences(N), GRAPH):
+    for operator in (Identity(N), FiniteDifferences(N), GRAPH):
         parts = behind(operator, FACTORS)
         v = rng.standard_normal((2, *parts.out_shape))
         for weights in (rng.uniform(1, 2, parts.out_shape), rng.uniform(1, 2, (*parts.out_shape[:-1], 1))):
@@ -335,7 +346,7 @@ def test_every_order_of_pixels_differences_and_wavelets(dtype, shape, batch, chu
     complex_ = dtype in "FD"
     u = noise((*batch, *shape), seed=1)
     u = u if complex_ else u.real
-    kinds = (md.FiniteDifferences, lambda shape, **more: md.Wavelet(shape, "db2", 1, **more), md.Identity)
+    kinds = (FiniteDifferences, lambda shape, **more: Wavelet(shape, "db2", 1, **more), Identity)
     blocks = [kind(shape, is_complex=complex_) for kind in kinds]
     weights = [np.exp(noise(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
     weights[0] = weights[0][:1]  # shared by both directions
@@ -352,7 +363,7 @@ def test_every_order_of_pixels_differences_and_wavelets(dtype, shape, batch, chu
 
 def test_weights_of_a_batch_and_arrays_out_of_order_go_the_general_way():
     shape, u = (6, 8), noise((3, 6, 8), complex, 2)
-    blocks = [md.Identity(shape), md.FiniteDifferences(shape)]
+    blocks = [Identity(shape), FiniteDifferences(shape)]
     weights = [np.exp(noise((3, *a.out_shape), complex, 3).real) for a in blocks]
     total = np.zeros_like(u)
     add_weighted_grams(blocks, weights, u, total)
@@ -368,8 +379,8 @@ def test_parts_apart_in_one_phase_beside_plain_moduli(dtype, shape, chunk, monke
     monkeypatch.setattr(module, "CHUNK", chunk)
     u = noise((3, *shape), dtype, 1)
     turns = [np.exp(1j * noise(shape, complex, k).real) for k in (2, 3)]
-    inner = [md.FiniteDifferences(shape), md.Wavelet(shape, "db2", 1), md.Identity(shape)]
-    blocks = [*(PhasedParts(one, turns[0]) for one in inner), *inner, PhasedParts(md.Identity(shape), turns[1])]
+    inner = [FiniteDifferences(shape), Wavelet(shape, "db2", 1), Identity(shape)]
+    blocks = [*(PhasedParts(one, turns[0]) for one in inner), *inner, PhasedParts(Identity(shape), turns[1])]
     weights = [np.exp(noise(a.out_shape, complex, k).real) for k, a in enumerate(blocks)]
     weights[0] = weights[0][:1]
     for order in ([0, 1, 2], [2, 0], [0], [1], [2], [3, 0, 5, 2], [6, 2, 0], [4, 6, 1]):
@@ -386,7 +397,7 @@ def test_a_graph_takes_eight_images_together_however_large_they_are(dtype, phase
     shape, monkeyed = (12, 10), GraphDifferences._add
     neighbours = np.random.default_rng(0).integers(0, 120, (3, *shape))
     graph = GraphDifferences(np.where(neighbours == np.arange(120).reshape(shape), (neighbours + 1) % 120, neighbours))
-    blocks = [graph, md.FiniteDifferences(shape)]
+    blocks = [graph, FiniteDifferences(shape)]
     if phased:
         turn = np.exp(1j * noise(shape, complex, 2).real)
         blocks = [PhasedParts(block, turn) for block in blocks]

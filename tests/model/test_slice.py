@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.model import Coefficients, ImageFacts
 from mri_design.model.sparsity import DETERMINED
-from mri_design.operators import CentredFFT
+from mri_design.operators import CentredFFT, FiniteDifferences, Identity, Wavelet
 from mri_design.readouts import LineReadouts
+from mri_design.sites import StudentT
+from mri_design.variances import Exact
 from tests.arrays import noise
 
 N = (16, 12)
@@ -74,34 +77,34 @@ def test_prior_blocks_and_their_scales():
         md.SparsityBlock("wavelet", 5.0, wavelet="haar", levels=2, coarse_scale=0.5),
     )
     pixels, differences, wavelet = one_slice(prior=prior).model([8], signal=2.0).blocks
-    assert [type(b.analysis) for b in (pixels, differences, wavelet)] == [md.Identity, md.FiniteDifferences, md.Wavelet]
+    assert [type(b.analysis) for b in (pixels, differences, wavelet)] == [Identity, FiniteDifferences, Wavelet]
     assert pixels.potential.scale == pytest.approx(7 * 0.05 / 2)
     assert differences.potential.scale == pytest.approx(3 * 0.05 / 2) and differences.group_axes == (-3,)
     assert wavelet.analysis.levels == 2
     coarse = wavelet.analysis.level_map() == 0
     np.testing.assert_allclose(wavelet.potential.scale, np.where(coarse, 0.5, 5.0) * 0.05 / 2)
-    assert md.SparsityBlock("differences", 1.0).sites(md.ImageFacts(N, 1.0), 1.0).group_axes == ()
+    assert md.SparsityBlock("differences", 1.0).sites(ImageFacts(N, 1.0), 1.0).group_axes == ()
 
 
 def test_kinds_of_blocks_and_sites_that_a_script_registers_are_known_by_name():
-    md.register_site("cauchy", lambda tau: md.StudentT(1.0, tau**2))
-    md.register_block("steps", lambda block, image: md.Coefficients(md.FiniteDifferences(image.shape)))
+    md.register_site("cauchy", lambda tau: StudentT(1.0, tau**2))
+    md.register_block("steps", lambda block, image: Coefficients(FiniteDifferences(image.shape)))
     (block,) = one_slice(prior=(md.SparsityBlock("steps", 1.0, site="cauchy"),)).model([8], signal=2.0).blocks
-    assert isinstance(block.analysis, md.FiniteDifferences) and isinstance(block.potential, md.StudentT)
+    assert isinstance(block.analysis, FiniteDifferences) and isinstance(block.potential, StudentT)
 
 
 def test_rates_stop_at_a_share_of_the_noise() -> None:
     """tau = scale sigma / signal, 0.4 at most: 100 x 0.002 = 0.2 below it, 100 x 0.1 = 10 above."""
     block = md.SparsityBlock("pixels", 100.0, tau_limit=0.4)
     for noise_sd, tau in ((0.002, 0.2), (0.1, 0.4)):
-        assert block.sites(md.ImageFacts(N, 1.0), noise_sd).potential.scale == pytest.approx(tau)
+        assert block.sites(ImageFacts(N, 1.0), noise_sd).potential.scale == pytest.approx(tau)
     wavelet = md.SparsityBlock("wavelet", 100.0, wavelet="haar", levels=2, coarse_scale=0.5, tau_limit=0.4)
-    assert set(wavelet.sites(md.ImageFacts(N, 1.0), 0.1).potential.scale.ravel().round(6)) == {0.05, 0.4}
+    assert set(wavelet.sites(ImageFacts(N, 1.0), 0.1).potential.scale.ravel().round(6)) == {0.05, 0.4}
 
 
 def test_scaling_the_data_scales_the_mean_and_nothing_else():
     scale, lines = 1e-4, [8, 7, 9, 6, 10, 2, 13]
-    loop = md.DoubleLoop(variances=md.Exact(), outer_iterations=3, tolerance=1e-12)
+    loop = md.DoubleLoop(variances=Exact(), outer_iterations=3, tolerance=1e-12)
     results = [loop.infer(one_slice(c).model(lines), np.random.default_rng(1)) for c in (1.0, scale)]
     np.testing.assert_allclose(results[1].mean, scale * results[0].mean, rtol=1e-6, atol=1e-6 * scale)
     for z, z_scaled in zip(results[0].marginals.values, results[1].marginals.values, strict=True):
@@ -182,6 +185,6 @@ def test_images_that_are_not_determined_and_blocks_without_the_setting_keep_the_
 def test_a_limit_of_every_pixel_is_that_of_its_site_also_where_it_is_reweighted() -> None:
     """tau = 100 sigma / signal = 0.1 where the limit is larger."""
     block = BLOCK.where_determined(2.0, HALF_BRIGHT)
-    tau = block.beside_non_local().sites(md.ImageFacts(GRID, 1.0), 0.001).potential.scale
+    tau = block.beside_non_local().sites(ImageFacts(GRID, 1.0), 0.001).potential.scale
     np.testing.assert_allclose(tau, np.minimum(0.1, block.tau_limit), rtol=1e-6)
     np.testing.assert_array_equal(BLOCK.less_where_bright(HALF_BRIGHT).tau_limit, limits(DETERMINED[0]))

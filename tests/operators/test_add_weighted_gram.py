@@ -5,8 +5,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design import FiniteDifferences, Identity, LinearOperator, Wavelet
-from mri_design.operators import GraphDifferences, PhasedParts, RealAndImaginary, ScalarOperator
+from mri_design.operators import (
+    FiniteDifferences,
+    GraphDifferences,
+    Identity,
+    LinearOperator,
+    PhasedParts,
+    RealAndImaginary,
+    ScalarOperator,
+    Wavelet,
+)
 from tests.arrays import noise
 
 ROUNDING = {"f": 3e-5, "F": 3e-5, "d": 1e-12, "D": 1e-12}

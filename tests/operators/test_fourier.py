@@ -5,14 +5,18 @@ import pytest
 import scipy.fft
 
 import mri_design as md
-from mri_design import FiniteDifferences, Identity, LinearOperator, Wavelet, cartesian
 from mri_design.experiment import load_scan
 from mri_design.operators import (
     CartesianSamples,
     CentredFFT,
     Diagonal,
+    FiniteDifferences,
     GraphDifferences,
+    Identity,
+    LinearOperator,
     ScalarOperator,
+    Wavelet,
+    cartesian,
     chosen_flags,
     chosen_numbers,
     transform,
@@ -220,7 +224,7 @@ def test_a_mask_gives_the_same_image_design_and_model_as_its_numbers(head: md.Sl
         np.testing.assert_array_equal(md.reconstruct(head, mask, with_std=False).image, by_number.image)
     np.testing.assert_array_equal(head.acquire(MASK), head.acquire(CHOSEN))
     np.testing.assert_array_equal(head.model(MASK).data, head.model(CHOSEN).data)
-    assert head.measurement(MASK).lines.tolist() == md.cartesian(MASK, (16, 16)).lines.tolist() == CHOSEN
+    assert head.measurement(MASK).lines.tolist() == md.operators.cartesian(MASK, (16, 16)).lines.tolist() == CHOSEN
     by_mask = md.run_design([head], "random", 6, start=np.isin(np.arange(16), [7, 8, 9]))
     assert by_mask.trace.lines == md.run_design([head], md.make_strategy("random"), 6, start=[7, 8, 9]).trace.lines
     assert by_mask.trace.start == (7, 8, 9)
@@ -243,7 +247,7 @@ def test_zeros_and_ones_of_any_type_are_a_mask(dtype: type) -> None:
 def test_numbers_stay_numbers() -> None:
     for given in ([0, 1], np.array([1]), np.arange(16)[::-1], np.array([3.0, 5.0]), []):
         assert list(chosen_numbers(given, (16,), "line")) == np.asarray(given, dtype=int).tolist()
-    both = md.cartesian((0, 1), (2, 4))  # may be both: a tuple is a design of two lines
+    both = md.operators.cartesian((0, 1), (2, 4))  # may be both: a tuple is a design of two lines
     assert both(np.ones((2, 4), complex)).size == 8
 
 

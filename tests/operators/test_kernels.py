@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import pywt
 
-from mri_design import FiniteDifferences, Wavelet, cartesian
 from mri_design.model import circulant_inverse
-from mri_design.operators import squared_modulus
+from mri_design.operators import FiniteDifferences, Wavelet, cartesian, squared_modulus
 from mri_design.operators.kernels.compiling import COUNT
 from mri_design.operators.kernels.fft import filter_images, filter_lines, in_groups, in_strips, suits, suits_both
 from mri_design.operators.kernels.pixels import (

@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
-from mri_design import NonUniformFourier, equispaced_angles, radial_spokes, turned
 from mri_design.operators import (
     CartesianSamples,
     DirectFourier,
+    NonUniformFourier,
     checked_trajectory,
     density_weights,
+    equispaced_angles,
     look_of_trajectory,
+    radial_spokes,
+    turned,
 )
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from tests.arrays import noise, spokes

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, KSpaceData, Recipe, UsageError, equispaced_angles, load_phantom, radial_spokes
+from mri_design import ImageStack, KSpaceData, Recipe, UsageError, load_phantom
 from mri_design.experiment import SliceChoice
-from mri_design.operators import to_kspace
+from mri_design.operators import equispaced_angles, radial_spokes, to_kspace
 from mri_design.runs.export import convert_file, export_run
 from mri_design.runs.stored_run import MadeFiles, StoredRun, write_made_files
 from mri_design.scan.io import read, read_pair, with_maps, write_json, write_npy, write_npz

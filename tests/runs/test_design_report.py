@@ -12,7 +12,7 @@ import mri_design as md
 from mri_design.design import DesignTrace
 from mri_design.evaluation import DesignAccount, PredictionCheck, RelativeError, RunFolder, page, read_csv_texts
 from mri_design.evaluation.predictions import INNER
-from mri_design.experiment import in_acquisition_order
+from mri_design.experiment import Image, in_acquisition_order
 from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.design.report import acquisition_facts, design_facts, score_rows, step_content, step_rows
@@ -103,8 +103,10 @@ def test_a_design_over_a_plane_is_told_block_by_block(folder: RunFolder) -> None
 
 
 def test_a_design_over_shots_shows_their_angles(folder: RunFolder) -> None:
-    angles = md.equispaced_angles(8)
-    shots = ShotReadouts((8, 8), md.turned(md.radial_spokes(8, [0.0])[0], angles), "radial", tuple(angles))
+    angles = md.operators.equispaced_angles(8)
+    shots = ShotReadouts(
+        (8, 8), md.operators.turned(md.operators.radial_spokes(8, [0.0])[0], angles), "radial", tuple(angles)
+    )
     design_facts(folder, DesignAccount(TRACE), shots, 1.0)
     rows = table(folder, "shots.csv")
     assert [row["shot"] for row in rows] == ["4", "3", "6", "0"]
@@ -140,7 +142,7 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
     noiseless = md.KSpaceData(kspace, lines, reference=2 * IMAGE[None], noise_variance=1e-6)
     scan = md.calibrate(noiseless, md.Recipe())
     known = KnownSlice(scan=scan, slice_model=scan.slice_model(), signal=1.0)
-    last = NamedImage("mean", md.Image(1.5 * IMAGE, np.abs(IMAGE), md.Convergence(md.Status.CONVERGED, 1, 0.0)))
+    last = NamedImage("mean", Image(1.5 * IMAGE, np.abs(IMAGE), md.Convergence(md.Status.CONVERGED, 1, 0.0)))
     last = replace(last, error=RelativeError(0.3, 0.25))
     told = content(account, known, last)
     assert told["lines"] == TRACE.n_lines and tuple(told["start"]) == TRACE.start

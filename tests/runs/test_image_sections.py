@@ -11,6 +11,7 @@ import mri_design as md
 from mri_design.evaluation import RelativeError
 from mri_design.evaluation.plots import object_top
 from mri_design.evaluation.plots.pictures import layout_of
+from mri_design.experiment import Image
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
 from mri_design.runs.image_sections import image_rows
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
@@ -21,7 +22,9 @@ STOPPED = md.Convergence(md.Status.MAX_ITERATIONS, 9, 1.0, matvecs=70)
 
 def test_images_lie_as_what_was_measured_encodes_them() -> None:
     lines, plane = LineReadouts((8, 6)), PlaneReadouts((8, 6))
-    shots = ShotReadouts((8, 8), md.turned(md.radial_spokes(8, [0.0])[0], np.array([0.0, 1.0])), "radial")
+    shots = ShotReadouts(
+        (8, 8), md.operators.turned(md.operators.radial_spokes(8, [0.0])[0], np.array([0.0, 1.0])), "radial"
+    )
     assert [layout_of(lines, way) for way in ("ky-rows", "ky-columns")] == ["ky-rows", "ky-columns"]
     assert [layout_of(plane, way) for way in ("ky-rows", "ky-columns")] == ["plane-rows", "plane-columns"]
     assert layout_of(shots, "ky-columns") == "no-lines"
@@ -32,8 +35,8 @@ def test_rows_of_images_have_their_errors_and_whether_these_rank_them() -> None:
     image = rng.standard_normal((8, 8)) + 1j * rng.standard_normal((8, 8))
     known, reference = replace(known_scan(0.05, 64, truth=False), lines=[31, 32]), np.ones((8, 8))
     errors, found = md.measure(image, reference), RelativeError(0.2, 0.1)
-    named = NamedImage("mean", md.Image(image, None, DONE), errors, found)
-    near = replace(named, name="map", reconstruction=md.Image(image, None, STOPPED))
+    named = NamedImage("mean", Image(image, None, DONE), errors, found)
+    near = replace(named, name="map", reconstruction=Image(image, None, STOPPED))
     near = replace(near, errors=replace(errors, relative_l2=1.1 * (known.reference_noise or 0)))
     first, second = image_rows(known, [named, near])
     assert first["method"] == "mean" and (first["predicted_error"], first["found_error"]) == (0.2, 0.1)
@@ -47,7 +50,7 @@ def test_rows_of_images_have_their_errors_and_whether_these_rank_them() -> None:
 
 
 def test_the_zero_filled_image_stands_beside_others_once() -> None:
-    known, made = known_scan(0.0), md.Image(np.zeros((32, 32), complex), None, DONE)
+    known, made = known_scan(0.0), Image(np.zeros((32, 32), complex), None, DONE)
     known = replace(known, lines=[16, 15])
     both = known.judged("map", made)[1]
     assert [named.name for named in both] == ["map", "zero-filled"]

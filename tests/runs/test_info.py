@@ -12,18 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import (
-    ImageStack,
-    InputError,
-    KSpaceData,
-    Recipe,
-    TrajectoryData,
-    UsageError,
-    equispaced_angles,
-    radial_spokes,
-)
+from mri_design import ImageStack, InputError, KSpaceData, Recipe, TrajectoryData, UsageError
 from mri_design.design import TrainedDesign
 from mri_design.experiment import calibration, load_scan, save_trained
+from mri_design.operators import equispaced_angles, radial_spokes
 from mri_design.runs.info import (
     describe_folder,
     describe_images,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import expected_energies
-from mri_design.experiment import DesignPlan, design_engine, design_seed, load_state
+from mri_design.design import Choice, DesignState, DesignView, Forecast, Strategy, expected_energies
+from mri_design.experiment import Checkpoint, DesignOptions, DesignPlan, design_engine, design_seed, load_state
 from mri_design.readouts import Readouts
 from mri_design.runs import resident
 from mri_design.runs.resident import design_among
@@ -37,7 +37,7 @@ def recipe(tiny: md.Recipe) -> md.Recipe:
 
 def design(slices, recipe, workers=None, strategy="information-gain", **options):
     rule = md.make_strategy(strategy) if isinstance(strategy, str) else strategy
-    given = md.DesignOptions(**options)
+    given = DesignOptions(**options)
     if workers is None:
         return md.run_design(slices, rule, TARGET, recipe, seed=0, start=4, options=given)
     plan = DesignPlan.of(rule, recipe, slices[0].candidates)
@@ -45,7 +45,7 @@ def design(slices, recipe, workers=None, strategy="information-gain", **options)
     return design_among(workers, design_engine(plan, recipe, design_seed(0)), slices, first, TARGET, given)
 
 
-def assert_same(one: md.DesignState, other: md.DesignState) -> None:
+def assert_same(one: DesignState, other: DesignState) -> None:
     assert one.trace.lines == other.trace.lines
     for a, b in zip(one.trace.steps, other.trace.steps, strict=True):
         np.testing.assert_array_equal(a.choice.scores, b.choice.scores)
@@ -66,7 +66,7 @@ def two() -> Iterator[Workers[Any]]:
 
 
 @dataclass(frozen=True)
-class ByHand(md.Strategy):
+class ByHand(Strategy):
     """A strategy of somebody who knows posteriors only as they are in one process."""
 
     name: str = "by hand"
@@ -74,13 +74,13 @@ class ByHand(md.Strategy):
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         return 1
 
-    def total(self, view: md.DesignView, rng: np.random.Generator) -> float:
+    def total(self, view: DesignView, rng: np.random.Generator) -> float:
         assert [p.mean.shape for p in view.posteriors[:2]] == [(24, 16)] * 2
         return sum(float(np.sum(posterior.image_variances)) for posterior in view.posteriors)
 
-    def choose(self, view: md.DesignView, rng: np.random.Generator) -> md.Choice:
+    def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         left = np.flatnonzero(view.candidates.remaining)
-        return md.Choice(int(left[int(1e6 * self.total(view, rng)) % len(left)]), forecast=md.Forecast())
+        return Choice(int(left[int(1e6 * self.total(view, rng)) % len(left)]), forecast=Forecast())
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class DrawsAgain(ByHand):
 
     name: str = "draws again"
 
-    def total(self, view: md.DesignView, rng: np.random.Generator) -> float:
+    def total(self, view: DesignView, rng: np.random.Generator) -> float:
         energies = [expected_energies(view.posteriors, view.readouts, rng, 9) for _ in range(2)]
         return energies[1].sum() + rng.uniform()
 
@@ -102,7 +102,7 @@ def test_the_design_is_that_of_this_process(slices, recipe, strategy, two, tmp_p
     there = design(slices, recipe, two, strategy, closing=closing)
     if strategy == "information-gain":
         blocks = recipe.replacing("design", block=3)
-        states = [md.Checkpoint(tmp_path / f"{name}.npz", "me") for name in "ab"]
+        states = [Checkpoint(tmp_path / f"{name}.npz", "me") for name in "ab"]
         for workers, kept in zip((None, two), states, strict=True):
             design(slices, blocks, workers, strategy, closing=True, checkpoint=kept)
         assert_same(*map(load_state, states))
@@ -124,13 +124,13 @@ def test_the_slices_of_lost_processes_are_inferred_again(slices, recipe, tmp_pat
         started.append(made[0].submit(process, None).result())
         return made
 
-    def kill(state: md.DesignState) -> None:
+    def kill(state: DesignState) -> None:
         if len(state.trace.lines) == 7 and not killed:
             killed.append(started[0])
             os.kill(started[0], signal.SIGKILL)
 
     monkeypatch.setattr(Processes, "each", noted)
-    options = {"checkpoint": md.Checkpoint(tmp_path / "c.npz", "me")} if kept else {}
+    options = {"checkpoint": Checkpoint(tmp_path / "c.npz", "me")} if kept else {}
     with Workers(None, 2) as workers:
         assert_same(design(slices, recipe, workers, callback=kill, **options), here)
     assert len(killed) == 1 and len(started) == 2
@@ -147,7 +147,7 @@ def test_a_slice_that_kills_every_process_ends_the_design(slices, recipe, monkey
 
 
 def test_an_interruption_while_processes_work_loses_no_line(slices, recipe, tmp_path, monkeypatch):
-    here, kept, shown, answers = design(slices, recipe), md.Checkpoint(tmp_path / "c.npz", "me"), list[int](), count()
+    here, kept, shown, answers = design(slices, recipe), Checkpoint(tmp_path / "c.npz", "me"), list[int](), count()
     outcome = resident.outcome
 
     def interrupted(*about: Any) -> Any:
@@ -164,7 +164,7 @@ def test_an_interruption_while_processes_work_loses_no_line(slices, recipe, tmp_
 
 
 def test_a_state_is_looked_at_before_the_design_goes_on(slices, recipe, two):
-    states: list[md.DesignState] = []
+    states: list[DesignState] = []
     design(slices, recipe, two, callback=states.append)
     assert len(states[0].warm) == 3 and states[0].trace.n_lines == 24
     with pytest.raises(md.MriDesignError):
@@ -186,7 +186,7 @@ class TestDask:
         with Workers(None, 2, "dask") as workers:
             executor: Any = workers.executor
 
-            def kill(state: md.DesignState) -> None:
+            def kill(state: DesignState) -> None:
                 if len(state.trace.lines) == 7 and not lost:
                     lost.extend(executor.addresses()[:1])
                     executor._client.restart_workers(lost, raise_for_error=False)

@@ -9,9 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import Checkpoint, KSpaceData, Recipe, calibrate, load_phantom, make_strategy, reconstruct, run_design
+from mri_design import KSpaceData, Recipe, calibrate, load_phantom, make_strategy, reconstruct, run_design
 from mri_design.evaluation import slice_means
-from mri_design.experiment import DesignOptions, DesignPlan, ScanSource, SliceChoice, design_engine, design_seed
+from mri_design.experiment import (
+    Checkpoint,
+    DesignOptions,
+    DesignPlan,
+    ScanSource,
+    SliceChoice,
+    design_engine,
+    design_seed,
+)
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design.companions import companions_within
 from mri_design.runs.design.request import DesignInput, DesignRequest

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.formats import ReadOptions
 from mri_design.operators import to_image, to_kspace
 from mri_design.scan import find_centre, with_its_centre
 from mri_design.scan.io import opened, read, summary
@@ -147,7 +148,7 @@ def test_every_format_has_the_one_rule_for_all_its_slices(tmp_path: Path, form: 
     np.testing.assert_array_equal(whole.kspace, true)
     np.testing.assert_array_equal(told.part.kspace[0], true[1])
     assert told.provenance.centre == whole.provenance.centre and whole.provenance.centre.noticeable
-    with opened(path, md.ReadOptions(), isolated=False) as source, source.slice_reader() as slices:
+    with opened(path, ReadOptions(), isolated=False) as source, source.slice_reader() as slices:
         np.testing.assert_array_equal(slices.read(2).kspace[0], true[2])
 
 

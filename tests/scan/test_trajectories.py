@@ -13,13 +13,14 @@ import pytest
 
 import mri_design as md
 from mri_design import scan
+from mri_design.scan import GradientLimits
 from mri_design.scan.trajectories import MRI_NUFFT_SAMPLES, PROTON
 from tests.refusals import refused, refuses
 
 
 @pytest.mark.parametrize("matrix", [16, 17])
 def test_the_first_spoke_is_the_grids_own_line(matrix):
-    spokes = md.radial_spokes(matrix, md.equispaced_angles(4))
+    spokes = md.operators.radial_spokes(matrix, md.operators.equispaced_angles(4))
     assert spokes.shape == (4, matrix, 2)
     np.testing.assert_array_equal(spokes[0], np.stack([np.zeros(matrix), np.arange(matrix) - matrix // 2], axis=1))
     np.testing.assert_allclose(spokes[2][:, 0], np.arange(matrix) - matrix // 2, atol=1e-14)
@@ -30,26 +31,28 @@ def test_the_first_spoke_is_the_grids_own_line(matrix):
     [(1, 111.2461), (2, 68.7539), (3, 49.7508), (4, 38.9776), (5, 32.0397), (6, 27.1984), (7, 23.6281)],
 )
 def test_tiny_golden_angles_are_those_of_the_paper(tiny, degrees):
-    assert np.rad2deg(md.golden_angles(2, tiny=tiny)[1]) == pytest.approx(degrees, abs=1e-4)
-    assert np.rad2deg(md.golden_angles(2, tiny=tiny, turn=2 * np.pi)[1]) == pytest.approx(2 * degrees, abs=2e-4)
+    assert np.rad2deg(md.operators.golden_angles(2, tiny=tiny)[1]) == pytest.approx(degrees, abs=1e-4)
+    assert np.rad2deg(md.operators.golden_angles(2, tiny=tiny, turn=2 * np.pi)[1]) == pytest.approx(
+        2 * degrees, abs=2e-4
+    )
 
 
 @pytest.mark.parametrize(
     ("spread", "count", "step"), [("half-turn", 6, 30), ("full-turn", 6, 60), ("one-missing", 6, 360 / 7)]
 )
 def test_spreads(spread, count, step):
-    np.testing.assert_allclose(np.rad2deg(md.interleaf_angles(count, spread)), step * np.arange(count))
+    np.testing.assert_allclose(np.rad2deg(md.operators.interleaf_angles(count, spread)), step * np.arange(count))
 
 
 def test_turning_goes_from_kx_to_ky():
     shot = np.array([[0.0, 3.0], [1.0, 0.0]])
-    there = md.turned(shot, [0.0, np.pi / 2])
+    there = md.operators.turned(shot, [0.0, np.pi / 2])
     np.testing.assert_allclose(there[0], shot)
     np.testing.assert_allclose(there[1], [[3.0, 0.0], [0.0, -1.0]], atol=1e-15)
-    np.testing.assert_allclose(np.linalg.norm(md.turned(shot, [0.3]), axis=-1), [[3.0, 1.0]])
+    np.testing.assert_allclose(np.linalg.norm(md.operators.turned(shot, [0.3]), axis=-1), [[3.0, 1.0]])
 
 
-LIMITS = md.GradientLimits(amplitude=0.03, slew=120.0)
+LIMITS = GradientLimits(amplitude=0.03, slew=120.0)
 FIELD = 0.24
 
 
@@ -61,7 +64,7 @@ def crossings(curve):
 
 
 def test_turns_of_archimedes_are_equally_far_apart_and_fill_the_plane():
-    turns = md.nyquist_turns(64, 4)
+    turns = md.scan.nyquist_turns(64, 4)
     assert turns == pytest.approx(8.0)
     radii = crossings(scan.spiral_curve(64, turns, points=40_000))
     np.testing.assert_allclose(np.diff(radii), 4.0, rtol=1e-3)  # four interleaves: one cycle each
@@ -69,7 +72,7 @@ def test_turns_of_archimedes_are_equally_far_apart_and_fill_the_plane():
 
 @pytest.mark.parametrize("density", [1.5, 2.5])
 def test_variable_density_has_nyquist_gaps_at_the_rim_and_narrower_ones_inside(density):
-    turns = md.nyquist_turns(64, 4, density=density)
+    turns = md.scan.nyquist_turns(64, 4, density=density)
     t = np.array([1 - 1 / turns, 1.0])
     assert np.diff(32 * t**density)[0] == pytest.approx(4.0)
     gaps = np.diff(crossings(scan.spiral_curve(64, turns, density=density, points=40_000)))
@@ -80,8 +83,11 @@ def test_variable_density_has_nyquist_gaps_at_the_rim_and_narrower_ones_inside(d
 @pytest.mark.parametrize(("matrix", "shots", "amplitude", "slew"), [(64, 8, 0.03, 120.0), (64, 12, 0.08, 5.0)])
 def test_the_readout_keeps_the_limits_and_uses_them_all_the_time(matrix, shots, amplitude, slew, density):
     """In weak systems, too, where a raster time's step is shorter than the points of the usual curve are apart."""
-    limits, turns = md.GradientLimits(amplitude=amplitude, slew=slew), md.nyquist_turns(matrix, shots, density=density)
-    made = md.spiral_readout(matrix, turns, limits, field_of_view=FIELD, density=density)
+    limits, turns = (
+        GradientLimits(amplitude=amplitude, slew=slew),
+        md.scan.nyquist_turns(matrix, shots, density=density),
+    )
+    made = md.scan.spiral_readout(matrix, turns, limits, field_of_view=FIELD, density=density)
     speed = np.linalg.norm(made.gradients, axis=1) / amplitude
     change = np.linalg.norm(np.diff(made.gradients, axis=0, prepend=0), axis=1) / (limits.raster * slew)
     assert speed.max() <= 1 + 1e-9 and change.max() <= 1 + 1e-9
@@ -89,8 +95,8 @@ def test_the_readout_keeps_the_limits_and_uses_them_all_the_time(matrix, shots, 
 
 
 def test_the_samples_are_those_of_the_waveform_and_stay_on_the_spiral():
-    turns = md.nyquist_turns(64, 8)
-    made = md.spiral_readout(64, turns, LIMITS, field_of_view=FIELD)
+    turns = md.scan.nyquist_turns(64, 8)
+    made = md.scan.spiral_readout(64, turns, LIMITS, field_of_view=FIELD)
     played = np.cumsum(made.gradients, axis=0) * PROTON * LIMITS.raster * FIELD
     per_step = round(made.raster / made.dwell)
     ends = np.arange(0, len(made.samples) * 100 + 1) / (
@@ -120,7 +126,7 @@ def test_a_straight_readout_takes_the_time_of_the_trapezium():
     assert made.duration == pytest.approx(expected, abs=1.1 * LIMITS.raster)
 
 
-HARDWARE = md.GradientLimits(amplitude=0.04, slew=150.0)
+HARDWARE = GradientLimits(amplitude=0.04, slew=150.0)
 
 
 def test_a_waveform_within_the_limits_passes_and_each_limit_is_refused_by_name():
@@ -153,13 +159,13 @@ def grid(rows, columns):
 def test_the_whole_grid_images_a_point_as_a_point(shape):
     expected = np.zeros(shape)
     expected[shape[0] // 2, shape[1] // 2] = 1
-    np.testing.assert_allclose(md.point_spread(grid(*shape), shape), expected, atol=1e-13)
+    np.testing.assert_allclose(md.scan.point_spread(grid(*shape), shape), expected, atol=1e-13)
 
 
 def test_the_sum_written_out():
     rng = np.random.default_rng(3)
     k = rng.uniform(-4, 4, (3, 5, 2))
-    made = md.point_spread(k, (8, 10))
+    made = md.scan.point_spread(k, (8, 10))
     y, x = (2 - 4) / 8, (7 - 5) / 10
     expected = np.mean(np.exp(2j * np.pi * (k[..., 0] * y + k[..., 1] * x)))
     np.testing.assert_allclose(made[2, 7], expected, rtol=1e-12)
@@ -169,8 +175,8 @@ def test_the_sum_written_out():
 def test_a_sum_over_more_samples_than_are_held_at_once_is_that_of_its_parts():
     rng = np.random.default_rng(4)
     k = rng.uniform(-4, 4, (9000, 2))
-    parts = [4 * md.point_spread(k[:4000], (8, 8)), 5 * md.point_spread(k[4000:], (8, 8))]
-    np.testing.assert_allclose(md.point_spread(k, (8, 8)), sum(parts) / 9, atol=1e-12)
+    parts = [4 * md.scan.point_spread(k[:4000], (8, 8)), 5 * md.scan.point_spread(k[4000:], (8, 8))]
+    np.testing.assert_allclose(md.scan.point_spread(k, (8, 8)), sum(parts) / 9, atol=1e-12)
 
 
 LINE = np.stack([np.zeros(50), np.linspace(0, 10, 50)], axis=1)
@@ -179,40 +185,40 @@ LINE = np.stack([np.zeros(50), np.linspace(0, 10, 50)], axis=1)
 @pytest.mark.parametrize(
     ("field", "made", "arguments", "settings"),
     [
-        ("matrix", md.radial_spokes, (2, [0.0]), {}),
-        ("oversampling", md.radial_spokes, (16, [0.0]), {"oversampling": 0}),
-        ("centre_out", md.radial_spokes, (16, [0.0]), {"centre_out": 1}),
-        ("count", md.equispaced_angles, (0,), {}),
-        ("turn", md.equispaced_angles, (3,), {"turn": 0.0}),
-        ("tiny", md.golden_angles, (3,), {"tiny": 0}),
-        ("spread", md.interleaf_angles, (3, "quarter-turn"), {}),
-        ("shot", md.turned, (np.zeros((2, 3, 2)), [0.0]), {}),
-        ("angles", md.turned, (np.ones((3, 2)), [np.nan]), {}),
-        ("interleaves", md.nyquist_turns, (16, 9), {}),
+        ("matrix", md.operators.radial_spokes, (2, [0.0]), {}),
+        ("oversampling", md.operators.radial_spokes, (16, [0.0]), {"oversampling": 0}),
+        ("centre_out", md.operators.radial_spokes, (16, [0.0]), {"centre_out": 1}),
+        ("count", md.operators.equispaced_angles, (0,), {}),
+        ("turn", md.operators.equispaced_angles, (3,), {"turn": 0.0}),
+        ("tiny", md.operators.golden_angles, (3,), {"tiny": 0}),
+        ("spread", md.operators.interleaf_angles, (3, "quarter-turn"), {}),
+        ("shot", md.operators.turned, (np.zeros((2, 3, 2)), [0.0]), {}),
+        ("angles", md.operators.turned, (np.ones((3, 2)), [np.nan]), {}),
+        ("interleaves", md.scan.nyquist_turns, (16, 9), {}),
         ("density", scan.spiral_curve, (16, 2.0), {"density": 0.0, "points": 10}),
-        ("turns", md.spiral_readout, (16, -1.0, LIMITS), {"field_of_view": FIELD}),
-        ("field_of_view", md.spiral_readout, (16, 2.0, LIMITS), {"field_of_view": 0.0}),
-        ("amplitude", md.GradientLimits, (), {"amplitude": 40.0, "slew": 150.0}),
-        ("slew", md.GradientLimits, (), {"amplitude": 0.04, "slew": 150_000.0}),
-        ("raster", md.GradientLimits, (), {"amplitude": 0.04, "slew": 150.0, "raster": 10.0}),
-        ("amplitude", md.GradientLimits, (), {"amplitude": 0.0, "slew": 150.0}),
-        ("slew", md.GradientLimits, (), {"amplitude": 0.04, "slew": float("nan")}),
+        ("turns", md.scan.spiral_readout, (16, -1.0, LIMITS), {"field_of_view": FIELD}),
+        ("field_of_view", md.scan.spiral_readout, (16, 2.0, LIMITS), {"field_of_view": 0.0}),
+        ("amplitude", GradientLimits, (), {"amplitude": 40.0, "slew": 150.0}),
+        ("slew", GradientLimits, (), {"amplitude": 0.04, "slew": 150_000.0}),
+        ("raster", GradientLimits, (), {"amplitude": 0.04, "slew": 150.0, "raster": 10.0}),
+        ("amplitude", GradientLimits, (), {"amplitude": 0.0, "slew": 150.0}),
+        ("slew", GradientLimits, (), {"amplitude": 0.04, "slew": float("nan")}),
         ("curve", scan.fastest_readout, (np.zeros((5, 2)), HARDWARE), {"field_of_view": 0.2}),
         ("limits", scan.fastest_readout, (LINE, 0.04), {"field_of_view": 0.2}),
         ("raster", scan.fastest_readout, (LINE, HARDWARE), {"field_of_view": 1e-7}),
         ("field_of_view", scan.fastest_readout, (LINE, HARDWARE), {"field_of_view": 24}),
-        ("trajectory", md.point_spread, (grid(8, 8), (6, 6)), {}),
+        ("trajectory", md.scan.point_spread, (grid(8, 8), (6, 6)), {}),
     ],
 )
 def test_wrong_settings_are_refused_by_name(field, made, arguments, settings):
     refuses(field, made, *arguments, **settings)
 
 
-ARM = scan.spiral_curve(64, md.nyquist_turns(64, 24), points=400)
+ARM = scan.spiral_curve(64, md.scan.nyquist_turns(64, 24), points=400)
 
 
 def redundancy(count, spread):
-    return scan.conjugate_redundancy(md.turned(ARM, md.interleaf_angles(count, spread)))
+    return scan.conjugate_redundancy(md.operators.turned(ARM, md.operators.interleaf_angles(count, spread)))
 
 
 def test_an_even_number_of_spirals_over_the_full_turn_measures_everything_twice():
@@ -226,7 +232,7 @@ def test_the_spread_of_a_mask_is_the_sum_over_its_samples(shape: tuple[int, ...]
     mask = np.random.default_rng(1).random(shape) < 0.4
     grid = (*shape, 1) if len(shape) == 1 else shape
     k = np.argwhere(mask.reshape(grid)) - np.array(grid) // 2
-    np.testing.assert_allclose(scan.spread_of_mask(mask).reshape(grid), md.point_spread(k, grid), atol=1e-12)
+    np.testing.assert_allclose(scan.spread_of_mask(mask).reshape(grid), md.scan.point_spread(k, grid), atol=1e-12)
 
 
 def test_side_lobes_are_maxima_beside_the_point_whatever_its_width() -> None:
@@ -243,7 +249,7 @@ def test_side_lobes_are_maxima_beside_the_point_whatever_its_width() -> None:
 
 
 SHAPE = (24, 32)
-SHOTS = md.radial_spokes(24, md.golden_angles(5), oversampling=2) * np.array([1.0, 32 / 24]) * 0.8
+SHOTS = md.operators.radial_spokes(24, md.operators.golden_angles(5), oversampling=2) * np.array([1.0, 32 / 24]) * 0.8
 
 
 @pytest.fixture(scope="module")
@@ -284,66 +290,73 @@ needs_bart = pytest.mark.skipif(shutil.which("bart") is None, reason="BART is no
 
 @needs_bart
 def test_bart_takes_the_same_samples(tmp_path, image, expected):
-    write_cfl(tmp_path / "trajectory", md.to_bart(SHOTS))
-    write_cfl(tmp_path / "image", md.maps_to_bart(image[None]))
+    write_cfl(tmp_path / "trajectory", md.exchange.to_bart(SHOTS))
+    write_cfl(tmp_path / "image", md.exchange.maps_to_bart(image[None]))
     bart("nufft", tmp_path / "trajectory", tmp_path / "image", tmp_path / "samples")
-    found = md.samples_from_bart(read_cfl(tmp_path / "samples"))[0]
+    found = md.exchange.samples_from_bart(read_cfl(tmp_path / "samples"))[0]
     assert found.shape == expected.shape
     assert error(found, expected) < 3e-3  # its own gridding
-    for wrong in (md.to_bart(SHOTS[..., ::-1]), -md.to_bart(SHOTS), md.to_bart(SHOTS + 0.5)):
+    for wrong in (md.exchange.to_bart(SHOTS[..., ::-1]), -md.exchange.to_bart(SHOTS), md.exchange.to_bart(SHOTS + 0.5)):
         write_cfl(tmp_path / "trajectory", wrong)
         bart("nufft", tmp_path / "trajectory", tmp_path / "image", tmp_path / "samples")
-        assert error(md.samples_from_bart(read_cfl(tmp_path / "samples")), expected) > 0.5
+        assert error(md.exchange.samples_from_bart(read_cfl(tmp_path / "samples")), expected) > 0.5
 
 
 @needs_bart
 @pytest.mark.parametrize(("options", "offset"), [((), 0.5), (("-c",), 0.0)])
 def test_spokes_of_bart_keep_their_half_sample(tmp_path, options, offset):
     bart("traj", "-x", 16, "-y", 3, "-r", *options, tmp_path / "trajectory")
-    found = md.from_bart(read_cfl(tmp_path / "trajectory"))
+    found = md.exchange.from_bart(read_cfl(tmp_path / "trajectory"))
     assert found.shape == (3, 16, 2)
     along = np.linalg.norm(found[1] - found[1, :1], axis=-1) - np.linalg.norm(found[1, 0])
     np.testing.assert_allclose(along, np.arange(16) - 8 + offset, atol=1e-5)
 
 
 def test_bart_layout_there_and_back():
-    there = md.to_bart(SHOTS)
+    there = md.exchange.to_bart(SHOTS)
     assert there.shape == (3, 48, 5) and there.dtype == np.complex64
     np.testing.assert_allclose(there[0, :, 2].real, SHOTS[2, :, 1], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(there[1, :, 2].real, SHOTS[2, :, 0], rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(md.from_bart(there[..., None, None]), SHOTS, atol=1e-5)
-    assert md.from_bart(md.to_bart(SHOTS[0])).shape == (1, 48, 2)
-    refuses("trajectory", md.from_bart, there + 1)
-    refuses("trajectory", md.from_bart, there * 1j)
+    np.testing.assert_allclose(md.exchange.from_bart(there[..., None, None]), SHOTS, atol=1e-5)
+    assert md.exchange.from_bart(md.exchange.to_bart(SHOTS[0])).shape == (1, 48, 2)
+    refuses("trajectory", md.exchange.from_bart, there + 1)
+    refuses("trajectory", md.exchange.from_bart, there * 1j)
     for wrong in (SHOTS, np.zeros((3, 2, 2, 2))):
-        refuses("trajectory", md.from_bart, wrong)
-    refuses("trajectory", md.to_bart, there)
+        refuses("trajectory", md.exchange.from_bart, wrong)
+    refuses("trajectory", md.exchange.to_bart, there)
 
 
 def test_samples_and_maps_of_bart_there_and_back():
     rng = np.random.default_rng(1)
     samples, maps = rng.standard_normal((4, 5, 48)), rng.standard_normal((4, 24, 32))
-    assert md.samples_to_bart(samples).shape == (1, 48, 5, 4) and md.maps_to_bart(maps).shape == (32, 24, 1, 4)
-    np.testing.assert_allclose(md.samples_from_bart(md.samples_to_bart(samples)), samples, rtol=1e-6)
-    np.testing.assert_allclose(md.samples_from_bart(md.samples_to_bart(samples[:, 0]))[:, 0], samples[:, 0], rtol=1e-6)
-    np.testing.assert_allclose(md.maps_from_bart(md.maps_to_bart(maps)), maps, rtol=1e-6)
-    np.testing.assert_allclose(md.maps_from_bart(maps[0].T)[0], maps[0])
-    refuses("maps", md.maps_from_bart, np.zeros((8, 8, 3, 4)))
-    refuses("maps", md.maps_to_bart, maps[0])
+    assert md.exchange.samples_to_bart(samples).shape == (1, 48, 5, 4) and md.exchange.maps_to_bart(maps).shape == (
+        32,
+        24,
+        1,
+        4,
+    )
+    np.testing.assert_allclose(md.exchange.samples_from_bart(md.exchange.samples_to_bart(samples)), samples, rtol=1e-6)
+    np.testing.assert_allclose(
+        md.exchange.samples_from_bart(md.exchange.samples_to_bart(samples[:, 0]))[:, 0], samples[:, 0], rtol=1e-6
+    )
+    np.testing.assert_allclose(md.exchange.maps_from_bart(md.exchange.maps_to_bart(maps)), maps, rtol=1e-6)
+    np.testing.assert_allclose(md.exchange.maps_from_bart(maps[0].T)[0], maps[0])
+    refuses("maps", md.exchange.maps_from_bart, np.zeros((8, 8, 3, 4)))
+    refuses("maps", md.exchange.maps_to_bart, maps[0])
     for wrong in (np.zeros((2, 8, 3, 4)), np.zeros((1, 8, 3, 4, 2))):
-        refuses("kspace", md.samples_from_bart, wrong)
-    refuses("kspace", md.samples_to_bart, samples[0, 0])
+        refuses("kspace", md.exchange.samples_from_bart, wrong)
+    refuses("kspace", md.exchange.samples_to_bart, samples[0, 0])
 
 
 def test_planes_of_bart_there_and_back():
     planes = np.random.default_rng(2).standard_normal((3, 4, 6, 5))  # x, coil, ky, kz
-    there = md.planes_to_bart(planes)
-    assert there.shape == (3, 6, 5, 4) and md.planes_to_bart(planes[1]).shape == (1, 6, 5, 4)
+    there = md.exchange.planes_to_bart(planes)
+    assert there.shape == (3, 6, 5, 4) and md.exchange.planes_to_bart(planes[1]).shape == (1, 6, 5, 4)
     assert there[2, 1, 3, 0] == np.complex64(planes[2, 0, 1, 3])
-    np.testing.assert_allclose(md.planes_from_bart(there[..., None]), planes, rtol=1e-6)
+    np.testing.assert_allclose(md.exchange.planes_from_bart(there[..., None]), planes, rtol=1e-6)
     for wrong in (planes[0, 0], planes[None]):
-        refuses("planes", md.planes_to_bart, wrong)
-    refuses("planes", md.planes_from_bart, np.zeros((3, 6, 5, 4, 2)))
+        refuses("planes", md.exchange.planes_to_bart, wrong)
+    refuses("planes", md.exchange.planes_from_bart, np.zeros((3, 6, 5, 4, 2)))
 
 
 @pytest.mark.slow
@@ -359,7 +372,7 @@ def test_sigpy_takes_the_same_samples(image, expected):
 def test_mri_nufft_takes_half_of_the_same_samples(image, expected):
     mrinufft = pytest.importorskip("mrinufft")
     pytest.importorskip("finufft")
-    positions = md.to_mri_nufft(SHOTS, SHAPE).astype(np.float32).reshape(-1, 2)
+    positions = md.exchange.to_mri_nufft(SHOTS, SHAPE).astype(np.float32).reshape(-1, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says which range it has guessed
         operator = mrinufft.get_operator("finufft")(positions, SHAPE, n_coils=1)
@@ -368,8 +381,8 @@ def test_mri_nufft_takes_half_of_the_same_samples(image, expected):
 
 
 def test_normalised_units_there_and_back():
-    there = md.to_mri_nufft(SHOTS, SHAPE)
+    there = md.exchange.to_mri_nufft(SHOTS, SHAPE)
     np.testing.assert_allclose(2 * there, SHOTS / (np.array(SHAPE) / 2))
-    np.testing.assert_allclose(md.from_mri_nufft(there, SHAPE), SHOTS, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(md.exchange.from_mri_nufft(there, SHAPE), SHOTS, rtol=1e-14, atol=1e-14)
     for other in (2 * np.pi * there, SHOTS):
-        refuses("samples", md.from_mri_nufft, other, SHAPE)
+        refuses("samples", md.exchange.from_mri_nufft, other, SHAPE)

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import GradientLimits, golden_angles, radial_spokes, sequences, spiral_readout, turned
-from mri_design.scan import spiral_curve
+from mri_design import sequences
+from mri_design.operators import golden_angles, radial_spokes, turned
+from mri_design.scan import GradientLimits, spiral_curve, spiral_readout
 from mri_design.sequences.pulseq_file import pulseq_file
 from tests.refusals import refused
 from tests.sequences.conftest import GRE, PLANE, ROUND, SLAB, SPOKES, TSE, Written, played

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from mri_design import FiniteDifferences, GeneralizedLinearModel, Identity, Laplace, SiteBlock, Wavelet, cartesian
+from mri_design import GeneralizedLinearModel, SiteBlock
 from mri_design.model import PosteriorPrecision, Variances, least_memory
-from mri_design.operators import Array
+from mri_design.operators import Array, FiniteDifferences, Identity, Wavelet, cartesian
+from mri_design.sites import Laplace
 from tests.arrays import smooth_maps
 
 

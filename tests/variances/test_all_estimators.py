@@ -7,18 +7,28 @@ import pytest
 
 import mri_design as md
 from mri_design.model import PosteriorPrecision, draws_at_once
-from mri_design.variances import ColumnControl, ColumnFactors
+from mri_design.operators import Dense, FiniteDifferences, Identity, Wavelet
+from mri_design.sites import Laplace
+from mri_design.variances import (
+    ColumnControl,
+    ColumnFactors,
+    ControlVariate,
+    Exact,
+    ExactByColumns,
+    Lanczos,
+    MonteCarlo,
+)
 from tests.arrays import noise
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 from tests.variances.running import narrow_memory, run, run_on, together
 
-PLAIN = md.MonteCarlo(samples=400, tolerance=1e-6, max_iterations=300)
-CONTROLLED = md.ControlVariate(samples=120, tolerance=1e-6, max_iterations=300)
+PLAIN = MonteCarlo(samples=400, tolerance=1e-6, max_iterations=300)
+CONTROLLED = ControlVariate(samples=120, tolerance=1e-6, max_iterations=300)
 
 
 @pytest.mark.parametrize(
-    "estimator", [md.Exact(), md.Lanczos(30), md.MonteCarlo(3), md.ControlVariate(20)], ids=lambda e: type(e).__name__
+    "estimator", [Exact(), Lanczos(30), MonteCarlo(3), ControlVariate(20)], ids=lambda e: type(e).__name__
 )
 def test_single_precision_stays_single(estimator, tiny_model, random_precisions):
     model = tiny_model("moduli", real=np.float32)
@@ -28,7 +38,7 @@ def test_single_precision_stays_single(estimator, tiny_model, random_precisions)
     images = [v for v in (made.samples, made.factors and made.factors.basis) if v is not None]
     assert all(image.dtype == np.complex64 for image in images)
     if made.kind != "unbiased":
-        np.testing.assert_allclose(made.values[0], run_on(md.Exact(), model, pi).values[0], rtol=1e-3)
+        np.testing.assert_allclose(made.values[0], run_on(Exact(), model, pi).values[0], rtol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +57,7 @@ def test_single_precision_stays_single(estimator, tiny_model, random_precisions)
 def test_unbiased_within_the_standard_error(estimator, model_name, tiny_model, random_precisions):
     model = tiny_model(model_name)
     pi = random_precisions(model, 1)
-    exact = together(run_on(md.Exact(), model, pi).values)
+    exact = together(run_on(Exact(), model, pi).values)
     results = [run_on(estimator, model, pi, seed) for seed in range(8)]
     assert all(r.convergence.converged for r in results)
     if estimator is CONTROLLED and model_name == "coils":  # columns leave nothing to sample
@@ -71,7 +81,7 @@ def test_draws_for_a_nearby_precision_are_a_start_and_no_more(tiny_model, random
     """Same noise, sites 5 % stronger: the same values as from zero, for fewer multiplications."""
     model = tiny_model("coils")
     pi = random_precisions(model, 7)
-    estimator = md.MonteCarlo(50, tolerance=1e-4, max_iterations=200)
+    estimator = MonteCarlo(50, tolerance=1e-4, max_iterations=200)
     before = run_on(estimator, model, pi, seed=8)
     cold, warm = (run_on(estimator, model, tuple(1.05 * p for p in pi), 8, previous) for previous in (None, before))
     assert warm.convergence.converged and warm.convergence.matvecs < 0.9 * cold.convergence.matvecs
@@ -82,7 +92,7 @@ def test_draws_for_a_nearby_precision_are_a_start_and_no_more(tiny_model, random
 def test_samples_are_handed_on_seeds_repeat_and_short_solves_are_flagged(tiny_model, random_precisions):
     model = tiny_model("coils")
     pi = random_precisions(model, 4)
-    first, again, other = (run_on(md.MonteCarlo(5), model, pi, seed) for seed in (1, 1, 2))
+    first, again, other = (run_on(MonteCarlo(5), model, pi, seed) for seed in (1, 1, 2))
     assert first.samples.shape == (5, *model.image_shape)
     np.testing.assert_array_equal(first.samples, again.samples)
     assert np.abs(first.samples - other.samples).max() > 0.01
@@ -90,7 +100,7 @@ def test_samples_are_handed_on_seeds_repeat_and_short_solves_are_flagged(tiny_mo
     np.testing.assert_allclose(first.values[1], power.mean(axis=0))
     assert first.log_determinant is None
     model = tiny_model("moduli")
-    result = run_on(md.MonteCarlo(3, tolerance=1e-8, max_iterations=2), model, random_precisions(model, 6))
+    result = run_on(MonteCarlo(3, tolerance=1e-8, max_iterations=2), model, random_precisions(model, 6))
     assert result.convergence.status is md.Status.MAX_ITERATIONS
     assert result.convergence.matvecs == 6 + 2  # one draw goes on, to tell the bias
 
@@ -99,11 +109,11 @@ def test_samples_are_handed_on_seeds_repeat_and_short_solves_are_flagged(tiny_mo
 def test_they_rise_to_the_exact_values(name, tiny_model, random_precisions):
     model = tiny_model(name)
     pi = random_precisions(model, 1)
-    exact = run_on(md.Exact(), model, pi)
+    exact = run_on(Exact(), model, pi)
     n = int(np.prod(model.image_shape))
     last = tuple(np.zeros(b.analysis.out_shape) for b in model.blocks)
     for steps in sorted({1, 2, 3, 5, n // 4, n // 2, n - 1, n}):
-        result = run_on(md.Lanczos(steps), model, pi)
+        result = run_on(Lanczos(steps), model, pi)
         assert result.kind == "lower_bound" and result.convergence.matvecs == steps
         for low, value, high in zip(last, result.values, exact.values, strict=True):
             assert (value >= low - 1e-9).all()
@@ -118,7 +128,7 @@ def test_they_rise_to_the_exact_values(name, tiny_model, random_precisions):
 def test_they_are_the_diagonal_of_the_dense_covariance(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     pi = random_precisions(model, 1)
-    result = run_on(md.Exact(), model, pi)
+    result = run_on(Exact(), model, pi)
     covariance = np.linalg.inv(PosteriorPrecision(model.measurement, model.blocks, pi).dense_real())
     assert result.kind == "exact" and result.convergence.converged and result.std_error is None
     assert result.log_determinant == pytest.approx(-np.linalg.slogdet(covariance)[1], rel=1e-12)
@@ -134,7 +144,7 @@ def test_they_are_the_diagonal_of_the_dense_covariance(tiny_model, model_name, r
 def test_pooled_they_are_the_gradient_of_the_log_determinant(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     pi = random_precisions(model, 2)
-    result, step = run_on(md.Exact(), model, pi), 1e-5
+    result, step = run_on(Exact(), model, pi), 1e-5
     rng = np.random.default_rng(3)
     for number, block in enumerate(model.blocks):
         z = block.pooled(result.values[number])
@@ -145,14 +155,14 @@ def test_pooled_they_are_the_gradient_of_the_log_determinant(tiny_model, model_n
             for sign in (1, -1):
                 moved = tuple(p.copy() for p in pi)
                 moved[number][site] += sign * step
-                ends.append(run_on(md.Exact(), model, moved).log_determinant)
+                ends.append(run_on(Exact(), model, moved).log_determinant)
             assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(z[site], rel=1e-6)
 
 
 def test_site_precisions_over_twelve_decades_are_legitimate(tiny_model):
     model = tiny_model("matrix")
     pi = tuple(np.geomspace(1e-6, 1e6, int(np.prod(b.site_shape))).reshape(b.site_shape) for b in model.blocks)
-    assert all((z > 0).all() for z in run_on(md.Exact(), model, pi).values)
+    assert all((z > 0).all() for z in run_on(Exact(), model, pi).values)
 
 
 def ring(count: int, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -196,17 +206,17 @@ def coils_and_sites(shape, coils, operators, seed=0):
     rng, maps = np.random.default_rng(seed), noise((coils, *shape), seed=seed)
     maps /= np.sqrt((np.abs(maps) ** 2).sum(axis=0))
     lines = rng.choice(shape[0], shape[0] // 2, replace=False).tolist()
-    blocks = tuple(md.SiteBlock(f"block {i}", B, md.Laplace(1.0)) for i, B in enumerate(operators))
+    blocks = tuple(md.SiteBlock(f"block {i}", B, Laplace(1.0)) for i, B in enumerate(operators))
     pi = tuple(10 ** rng.uniform(-2, 0.5, B.out_shape) for B in operators)
-    return PosteriorPrecision(md.cartesian(lines, shape, maps if coils > 1 else None), blocks, pi)
+    return PosteriorPrecision(md.operators.cartesian(lines, shape, maps if coils > 1 else None), blocks, pi)
 
 
 @pytest.mark.parametrize(("shape", "coils"), [((8, 7), 4), ((5, 3), 1), ((6, 10), 4)])
 def test_pixels_and_differences_are_exact(shape, coils):
-    operators = [md.Identity(shape), md.FiniteDifferences(shape)]
+    operators = [Identity(shape), FiniteDifferences(shape)]
     precision = coils_and_sites(shape, coils, operators)
-    control = md.ControlVariate(control="columns")
-    exact, fast, control = (run(one, precision) for one in (md.Exact(), md.ExactByColumns(), control))
+    control = ControlVariate(control="columns")
+    exact, fast, control = (run(one, precision) for one in (Exact(), ExactByColumns(), control))
     for made in (fast, control):
         assert made.kind == "exact" and made.convergence.matvecs == 0
         assert made.log_determinant == pytest.approx(exact.log_determinant, rel=1e-12)
@@ -219,13 +229,13 @@ def test_pixels_and_differences_are_exact(shape, coils):
 
 def test_what_had_to_be_sampled_beside_exact_columns_is_not_called_exact(monkeypatch):
     shape = (16, 16)
-    operators = [md.Identity(shape), md.FiniteDifferences(shape)]
+    operators = [Identity(shape), FiniteDifferences(shape)]
     precision = coils_and_sites(shape, 2, operators)
-    asked = [*operators, md.Wavelet(shape, "db2", 2)]
+    asked = [*operators, Wavelet(shape, "db2", 2)]
     like = np.zeros(shape, complex)
-    assert md.ControlVariate()(precision, asked, np.random.default_rng(0), like).kind == "exact"
+    assert ControlVariate()(precision, asked, np.random.default_rng(0), like).kind == "exact"
     monkeypatch.setattr("mri_design.variances.columns.WIDE_LIMIT", 0)  # as for a large image
-    made = md.ControlVariate(samples=50)(precision, asked, np.random.default_rng(0), like)
+    made = ControlVariate(samples=50)(precision, asked, np.random.default_rng(0), like)
     assert made.kind == "unbiased"
     assert (made.std_error[2] > 0).all()
     assert made.std_error[1].max() < 1e-6 * made.values[1].min()
@@ -234,10 +244,10 @@ def test_what_had_to_be_sampled_beside_exact_columns_is_not_called_exact(monkeyp
 
 def test_wavelets_beside_differences_are_unbiased_with_many_coils():
     shape = (16, 16)
-    operators = [md.Wavelet(shape, "db2", 2), md.FiniteDifferences(shape)]
+    operators = [Wavelet(shape, "db2", 2), FiniteDifferences(shape)]
     precision = coils_and_sites(shape, 4, operators)
-    exact = run(md.Exact(), precision)
-    results = [run(md.ControlVariate(samples=100, tolerance=1e-5), precision, seed) for seed in range(5)]
+    exact = run(Exact(), precision)
+    results = [run(ControlVariate(samples=100, tolerance=1e-5), precision, seed) for seed in range(5)]
     for block, reference in enumerate(exact.values):
         values = np.array([r.values[block] for r in results])
         errors = np.array([r.std_error[block] for r in results])
@@ -251,9 +261,9 @@ def test_wavelets_beside_differences_are_unbiased_with_many_coils():
 def test_the_draws_have_the_posterior_covariance_with_any_control():
     """Same right-hand sides, same solutions."""
     shape = (16, 16)
-    operators = [md.Wavelet(shape, "db2", 2), md.FiniteDifferences(shape)]
+    operators = [Wavelet(shape, "db2", 2), FiniteDifferences(shape)]
     precision = coils_and_sites(shape, 1, operators)
-    controls = [md.ControlVariate(4, tolerance=1e-7, control=name) for name in ("columns", "circulant", "none")]
+    controls = [ControlVariate(4, tolerance=1e-7, control=name) for name in ("columns", "circulant", "none")]
     draws = [run(estimator, precision, 3).samples for estimator in controls]
     np.testing.assert_allclose(draws[0], draws[2], atol=1e-5)
     np.testing.assert_allclose(draws[1], draws[2], atol=1e-5)
@@ -262,10 +272,10 @@ def test_the_draws_have_the_posterior_covariance_with_any_control():
 @pytest.mark.parametrize(
     ("field", "make"),
     [
-        ("variance samples", lambda: md.MonteCarlo(1)),
-        ("variance samples", lambda: md.ControlVariate(samples=1)),
-        ("control", lambda: md.ControlVariate(control="rows")),
-        ("Lanczos steps", lambda: md.Lanczos(0)),
+        ("variance samples", lambda: MonteCarlo(1)),
+        ("variance samples", lambda: ControlVariate(samples=1)),
+        ("control", lambda: ControlVariate(control="rows")),
+        ("Lanczos steps", lambda: Lanczos(0)),
     ],
 )
 def test_settings_that_cannot_be_are_refused(field, make):
@@ -276,9 +286,9 @@ def test_settings_that_cannot_be_are_refused(field, make):
 @pytest.mark.parametrize(
     ("field", "estimator", "name"),
     [
-        ("dense matrix", md.Exact(limit=11), "moduli"),
-        ("Lanczos", md.Lanczos(5), "parts"),
-        ("exact variances by columns", md.ExactByColumns(), "parts"),
+        ("dense matrix", Exact(limit=11), "moduli"),
+        ("Lanczos", Lanczos(5), "parts"),
+        ("exact variances by columns", ExactByColumns(), "parts"),
     ],
 )
 def test_models_that_an_estimator_cannot_take_are_refused(field, estimator, name, tiny_model, random_precisions):
@@ -288,29 +298,29 @@ def test_models_that_an_estimator_cannot_take_are_refused(field, estimator, name
 
 
 def test_wavelets_alone_are_no_matter_of_columns():
-    wavelet = md.Wavelet((16, 16), "db2", 1)
-    blocks = (md.SiteBlock("wavelet", wavelet, md.Laplace(1.0)),)
-    precision = PosteriorPrecision(md.cartesian(range(8), (16, 16)), blocks, (np.ones(wavelet.out_shape),))
+    wavelet = Wavelet((16, 16), "db2", 1)
+    blocks = (md.SiteBlock("wavelet", wavelet, Laplace(1.0)),)
+    precision = PosteriorPrecision(md.operators.cartesian(range(8), (16, 16)), blocks, (np.ones(wavelet.out_shape),))
     assert not ColumnControl.of(precision).exact
     with refused("exact variances by columns"):
-        run(md.ExactByColumns(), precision)
+        run(ExactByColumns(), precision)
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
-        *(md.Exact(), md.ExactByColumns(), md.Lanczos(500), md.MonteCarlo(4)),
-        *(md.ControlVariate(4), md.ControlVariate(4, control="columns")),
+        *(Exact(), ExactByColumns(), Lanczos(500), MonteCarlo(4)),
+        *(ControlVariate(4), ControlVariate(4, control="columns")),
     ],
     ids=lambda e: f"{type(e).__name__} {getattr(e, 'control', '')}",
 )
 def test_a_direction_that_nothing_measures_is_refused(estimator):
     """Differences and lines without DC both leave the mean of the image open."""
-    D = md.FiniteDifferences((9, 7))
+    D = FiniteDifferences((9, 7))
     pi = np.random.default_rng(8).uniform(0.5, 2, D.out_shape)
-    blocks = (md.SiteBlock("differences", D, md.Laplace(1.0)),)
+    blocks = (md.SiteBlock("differences", D, Laplace(1.0)),)
     with refused("posterior precision"):
-        run(estimator, PosteriorPrecision(md.cartesian([0, 1], (9, 7)), blocks, (pi,)), seed=9)
+        run(estimator, PosteriorPrecision(md.operators.cartesian([0, 1], (9, 7)), blocks, (pi,)), seed=9)
 
 
 def test_null_spaces_that_rounding_hides_are_found():
@@ -319,10 +329,10 @@ def test_null_spaces_that_rounding_hides_are_found():
     for _ in range(30):
         null = rng.standard_normal(12)
         null /= np.linalg.norm(null)
-        X, B = (md.Dense(M - np.outer(M @ null, null)) for M in rng.standard_normal((2, 9, 12)))
-        precision = PosteriorPrecision(X, (md.SiteBlock("rows", B, md.Laplace(1.0)),), (rng.uniform(0.1, 10, 9),))
+        X, B = (Dense(M - np.outer(M @ null, null)) for M in rng.standard_normal((2, 9, 12)))
+        precision = PosteriorPrecision(X, (md.SiteBlock("rows", B, Laplace(1.0)),), (rng.uniform(0.1, 10, 9),))
         with refused("posterior precision"):
-            md.Exact()(precision, [B], rng, np.zeros(12))
+            Exact()(precision, [B], rng, np.zeros(12))
 
 
 DRAWS = 9
@@ -330,16 +340,14 @@ DRAWS = 9
 
 def precision_of(n: int, *, wavelet: bool = True, real: type = np.float64) -> PosteriorPrecision:
     rng = np.random.default_rng(0)
-    operators = [md.FiniteDifferences((n, n)), *([md.Wavelet((n, n), "db4", 2)] if wavelet else [])]
-    blocks = tuple(md.SiteBlock(f"block {i}", B, md.Laplace(1.0)) for i, B in enumerate(operators))
+    operators = [FiniteDifferences((n, n)), *([Wavelet((n, n), "db4", 2)] if wavelet else [])]
+    blocks = tuple(md.SiteBlock(f"block {i}", B, Laplace(1.0)) for i, B in enumerate(operators))
     pi = tuple(rng.uniform(0.1, 3, B.out_shape).astype(real) for B in operators)
     lines = sorted({*range(n // 2 - 3, n // 2 + 3), *range(0, n, 3)})
-    return PosteriorPrecision(md.cartesian(lines, (n, n)), blocks, pi)
+    return PosteriorPrecision(md.operators.cartesian(lines, (n, n)), blocks, pi)
 
 
-@pytest.mark.parametrize(
-    ("kind", "wavelet"), [(md.ControlVariate, True), (md.ControlVariate, False), (md.MonteCarlo, True)]
-)
+@pytest.mark.parametrize(("kind", "wavelet"), [(ControlVariate, True), (ControlVariate, False), (MonteCarlo, True)])
 def test_the_variances_are_the_same_by_as_many_products(kind: type, wavelet: bool) -> None:
     precision = precision_of(24, wavelet=wavelet)
     little = narrow_memory(precision, DRAWS)
@@ -360,10 +368,10 @@ def test_a_small_limit_is_kept_to_in_single_precision_too() -> None:
     precision = precision_of(96, real=np.float32)
     peaks = []
     for memory in (1e6, narrow_memory(precision, 24)):
-        run(md.ControlVariate(2, 0.1, memory=memory), precision, 1)  # what is made once is there
+        run(ControlVariate(2, 0.1, memory=memory), precision, 1)  # what is made once is there
         tracemalloc.start()
         try:
-            run(md.ControlVariate(24, 0.1, memory=memory), precision, 1)
+            run(ControlVariate(24, 0.1, memory=memory), precision, 1)
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
@@ -371,7 +379,11 @@ def test_a_small_limit_is_kept_to_in_single_precision_too() -> None:
 
 
 def test_more_memory_works_on_more_draws() -> None:
-    X, analyses, single = md.cartesian(range(64), (256, 256)), [md.FiniteDifferences((256, 256))], np.dtype(np.float32)
+    X, analyses, single = (
+        md.operators.cartesian(range(64), (256, 256)),
+        [FiniteDifferences((256, 256))],
+        np.dtype(np.float32),
+    )
     found = [draws_at_once(memory, 16, X, analyses, single) for memory in (275, 280, 300, 500, 2000)]
     assert found[-1] is None
     counts = [16 if count is None else count for count in found]

@@ -9,21 +9,30 @@ import pytest
 
 import mri_design as md
 from mri_design.model import PosteriorPrecision
-from mri_design.variances import SolvedDraws, VarianceEstimator
+from mri_design.operators import Wavelet
+from mri_design.variances import (
+    ControlVariate,
+    Exact,
+    ExactByColumns,
+    Lanczos,
+    MonteCarlo,
+    SolvedDraws,
+    VarianceEstimator,
+)
 from tests.variances.running import run, scan_like, together
 
 SHAPE = (20, 20)
 LINES = [*range(7, 13), 1, 4, 16, 18]
 CASES: dict[str, tuple[VarianceEstimator, str, int]] = {
-    "circulant": (md.ControlVariate(tolerance=0.1), "differences", 1),
-    "circulant, wavelets": (md.ControlVariate(tolerance=0.1), "db2", 1),
-    "columns, wavelets": (md.ControlVariate(tolerance=0.3, control="columns"), "db2", 4),
-    "no control": (md.ControlVariate(tolerance=0.3, control="none"), "differences", 4),
-    "plain, default tolerance": (md.MonteCarlo(), "differences", 1),
-    "plain": (md.MonteCarlo(tolerance=0.03), "db2", 4),
+    "circulant": (ControlVariate(tolerance=0.1), "differences", 1),
+    "circulant, wavelets": (ControlVariate(tolerance=0.1), "db2", 1),
+    "columns, wavelets": (ControlVariate(tolerance=0.3, control="columns"), "db2", 4),
+    "no control": (ControlVariate(tolerance=0.3, control="none"), "differences", 4),
+    "plain, default tolerance": (MonteCarlo(), "differences", 1),
+    "plain": (MonteCarlo(tolerance=0.03), "db2", 4),
 }
 LOOSE = {name: CASES[name] for name in ("circulant", "circulant, wavelets", "no control")} | {
-    "plain": (md.MonteCarlo(tolerance=0.1), "db2", 4)
+    "plain": (MonteCarlo(tolerance=0.1), "db2", 4)
 }
 
 
@@ -53,7 +62,7 @@ def test_the_stated_bias_is_one_to_eight_times_the_true_one(name):
 @pytest.mark.parametrize("name", LOOSE)
 def test_many_draws_cover_the_truth_with_the_bias_and_not_without(name):
     estimator, prior, coils = LOOSE[name]
-    exact, made = (run(one, case_of(prior, coils)) for one in (md.Exact(), replace(estimator, samples=768)))
+    exact, made = (run(one, case_of(prior, coils)) for one in (Exact(), replace(estimator, samples=768)))
     error = np.abs(together(made.values) - together(exact.values))
     assert np.mean(error <= 3 * together(made.std_error)) < 0.9
     assert np.mean(error <= 3 * together(made.std_error) + together(made.bias)) > 0.97
@@ -64,7 +73,7 @@ def test_a_warm_start_leaves_a_bias_that_is_stated_as_well():
     precision = case_of("db2", 1)
     rng = np.random.default_rng(1)
     nearby = tuple((p * np.exp(0.1 * rng.standard_normal(p.shape))).astype(p.dtype) for p in precision.site_precisions)
-    estimator = md.ControlVariate(512, tolerance=0.1)
+    estimator = ControlVariate(512, tolerance=0.1)
     before = run(estimator, replace(precision, site_precisions=nearby), 4)
     warm = run(estimator, precision, 4, None, before)
     tight = run(replace(estimator, tolerance=1e-5), precision, 4)
@@ -77,7 +86,7 @@ def test_a_warm_start_leaves_a_bias_that_is_stated_as_well():
 
 def test_the_bias_costs_a_tenth_at_most_and_changes_nothing_else():
     precision = case_of("differences", 1)
-    for estimator in (md.ControlVariate(), md.MonteCarlo(), md.ControlVariate(control="none")):
+    for estimator in (ControlVariate(), MonteCarlo(), ControlVariate(control="none")):
         draws = estimator(precision, (), np.random.default_rng(3), np.zeros(SHAPE, complex))
         made = run(estimator, precision, 3)
         assert draws.bias == ()
@@ -107,12 +116,12 @@ def test_extrapolated_draws_have_half_of_the_bias_at_most_by_no_more_products(na
 
 def test_what_is_exact_or_no_sample_has_no_bias_of_this_kind(monkeypatch):
     case = case_of("differences", 4)
-    columns = run(md.ControlVariate(), case)
+    columns = run(ControlVariate(), case)
     assert columns.kind == "exact" and not together(columns.bias).any()
-    assert all(run(one, case).bias is None for one in (md.Exact(), md.ExactByColumns(), md.Lanczos(20)))
+    assert all(run(one, case).bias is None for one in (Exact(), ExactByColumns(), Lanczos(20)))
     monkeypatch.setattr("mri_design.variances.columns.WIDE_LIMIT", 0)  # wavelets have to be sampled from exact draws
-    like, asked = np.zeros(SHAPE, complex), [md.Wavelet(SHAPE, "db2", 2)]
-    beside = md.ControlVariate()(case, asked, np.random.default_rng(0), like)
+    like, asked = np.zeros(SHAPE, complex), [Wavelet(SHAPE, "db2", 2)]
+    beside = ControlVariate()(case, asked, np.random.default_rng(0), like)
     assert beside.kind == "unbiased" and not together(beside.bias).any()
 
 

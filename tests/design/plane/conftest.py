@@ -5,7 +5,10 @@ from functools import cache
 import numpy as np
 
 import mri_design as md
+from mri_design.design import DesignView, LineCandidates
+from mri_design.model import GaussianPosterior
 from mri_design.readouts import PlaneConstraints, PlaneReadouts
+from mri_design.variances import ControlVariate
 
 
 @cache
@@ -16,10 +19,10 @@ def plane_slice(n_coils: int = 1, n: int = 16, seed: int = 0) -> md.SliceModel:
 
 
 @cache
-def plane_posterior(n_coils: int = 1, n: int = 16, draws: int = 8) -> md.GaussianPosterior:
+def plane_posterior(n_coils: int = 1, n: int = 16, draws: int = 8) -> GaussianPosterior:
     """After the 40 samples nearest to DC and every fifth of the others."""
     mr_slice = plane_slice(n_coils, n)
-    engine = md.DoubleLoop(md.ControlVariate(draws, 1e-3), outer_iterations=3)
+    engine = md.DoubleLoop(ControlVariate(draws, 1e-3), outer_iterations=3)
     return engine.infer(mr_slice.model(measured_ids(n)), np.random.default_rng(0))
 
 
@@ -29,13 +32,13 @@ def measured_ids(n: int) -> tuple[int, ...]:
 
 
 def make_view(
-    posteriors: tuple[md.GaussianPosterior, ...] = (),
+    posteriors: tuple[GaussianPosterior, ...] = (),
     acquired: tuple[int, ...] = (),
     target: int = 200,
     n: int = 16,
     constraints: PlaneConstraints | None = None,
-) -> md.DesignView:
+) -> DesignView:
     """What a strategy sees of a plane of n x n."""
     plane = PlaneReadouts((n, n))
     rules, every = constraints or PlaneConstraints(plane), np.ones(plane.size, dtype=bool)
-    return md.DesignView(md.LineCandidates(every, acquired, target, len(acquired), rules, plane), posteriors)
+    return DesignView(LineCandidates(every, acquired, target, len(acquired), rules, plane), posteriors)

@@ -5,9 +5,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from mri_design import ControlVariate, DesignEngine, DesignState, DesignView, DoubleLoop, LineCandidates
+from mri_design import DoubleLoop
 from mri_design.design import (
     Calibrated,
+    DesignEngine,
+    DesignState,
+    DesignView,
+    LineCandidates,
     NoUsableScoreError,
     ReferenceSlice,
     TrainingResidual,
@@ -20,6 +24,7 @@ from mri_design.design import (
 )
 from mri_design.design.greedy import REACH
 from mri_design.readouts import LineReadouts, PlaneConstraints, PlaneReadouts
+from mri_design.variances import ControlVariate
 from tests.design.plane.conftest import make_view, measured_ids, plane_posterior, plane_slice
 from tests.refusals import refused
 

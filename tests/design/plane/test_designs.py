@@ -11,11 +11,17 @@ import mri_design as md
 from mri_design.design import (
     CaipiSamples,
     Calibrated,
+    DesignEngine,
+    DesignState,
     ExpectedError,
     Forecast,
+    InformationGain,
+    LineCandidates,
     LowPass,
     RandomSamples,
     Strategy,
+    UntilError,
+    UntilGain,
     innovation,
     poisson_disc,
     radial_density,
@@ -23,26 +29,27 @@ from mri_design.design import (
 from mri_design.experiment import available_memory, needed_memory, require_room
 from mri_design.experiment import design as memory
 from mri_design.readouts import PlaneConstraints, PlaneReadouts
+from mri_design.variances import ControlVariate
 from tests.design.plane.conftest import make_view, plane_slice
 from tests.refusals import refused
 
-INFERENCE = md.DoubleLoop(md.ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
-STRATEGIES = [Calibrated(), Calibrated(drawn=False), ExpectedError(), md.InformationGain()]
+INFERENCE = md.DoubleLoop(ControlVariate(4, 0.03), outer_iterations=3, tolerance=0.03)
+STRATEGIES = [Calibrated(), Calibrated(drawn=False), ExpectedError(), InformationGain()]
 
 
-def engine(strategy: Strategy, seed: int = 0, block: int = 9, **rules: object) -> md.DesignEngine:
+def engine(strategy: Strategy, seed: int = 0, block: int = 9, **rules: object) -> DesignEngine:
     constraints = PlaneConstraints(PlaneReadouts((16, 16)), **rules)  # type: ignore[arg-type]
-    return md.DesignEngine(strategy, INFERENCE, seed=seed, block=block, constraints=constraints)
+    return DesignEngine(strategy, INFERENCE, seed=seed, block=block, constraints=constraints)
 
 
-def designed(slices: list[md.SliceModel], made: md.DesignEngine, target: int = 60, **more: object) -> md.DesignState:
+def designed(slices: list[md.SliceModel], made: DesignEngine, target: int = 60, **more: object) -> DesignState:
     start = made.constraints.start(slices[0].measured, 20)
     return made.run(slices, made.begin(slices, start), target, **more)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=["calibrated", "largest first", "expected error", "gain"])
 def test_a_design_that_goes_on_is_the_same_design(strategy: Strategy) -> None:
-    slices, made, states = [plane_slice()], engine(strategy), list[md.DesignState]()
+    slices, made, states = [plane_slice()], engine(strategy), list[DesignState]()
     whole = designed(slices, made, callback=states.append)
     assert len(set(whole.trace.lines)) == 60 and [s.choice.pending for s in whole.trace.steps[:10]] == [*range(9), 0]
     again = made.run(slices, states[1], 60)
@@ -73,17 +80,17 @@ def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -
 
     def rule(forecast: Forecast) -> bool:
         asked.append(forecast.predicted_error)
-        return md.UntilError(0.9)(forecast)
+        return UntilError(0.9)(forecast)
 
     end = made.run(slices, begun, 29, closing=True).trace.closing
     assert end is not None and 0 < end.predicted_error < 1
     trace = made.run(slices, begun, 60, stop=rule).trace
     assert len(trace.lines) == 29 and np.isnan(asked[0]) and 0 < asked[1] <= 0.9 and len(asked) == 2
-    ahead = made.run(slices, begun, 60, stop=md.UntilError(0.9)).trace.declined  # looks ahead from block to block
+    ahead = made.run(slices, begun, 60, stop=UntilError(0.9)).trace.declined  # looks ahead from block to block
     assert ahead is not None and 0 < ahead.forecast.least_error < ahead.predicted_error
     expected, corrected = trace.steps[0].forecast.expected, trace.steps[0].forecast.corrected
     assert np.array_equal(np.isnan(corrected), ~begun.trace.mask()) and np.all(expected > 0)
-    assert np.isnan(trace.steps[0].forecast.information) and not md.UntilGain(1e9)(trace.steps[0].forecast)
+    assert np.isnan(trace.steps[0].forecast.information) and not UntilGain(1e9)(trace.steps[0].forecast)
 
 
 @pytest.mark.parametrize("n_coils", [1, 4])
@@ -92,7 +99,7 @@ def test_energies_are_drawn_around_what_is_believed_with_the_shape_of_the_regres
     slices = [plane_slice(n_coils, 32)]
     found = {}
     for drawn in (True, False, *((None,) if n_coils == 1 else ())):
-        made = md.DesignEngine(Calibrated(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PLANE))
+        made = DesignEngine(Calibrated(drawn=drawn), INFERENCE, block=40, constraints=PlaneConstraints(PLANE))
         scores = designed(slices, made, 60).trace.steps[0].choice.scores
         found[drawn] = scores[np.isfinite(scores)]
     factors = found[True] / found[False]
@@ -171,8 +178,8 @@ LARGE = PlaneReadouts((64, 64))
 @pytest.mark.parametrize(("n_coils", "draws"), [(1, 8), pytest.param(8, 4, marks=pytest.mark.slow)])
 def test_the_estimate_covers_the_peak_of_a_design_and_is_not_far_above(n_coils: int, draws: int) -> None:
     mr_slice, n, block = plane_slice(n_coils, 48), 48, 48
-    loop = md.DoubleLoop(md.ControlVariate(draws, 0.03), outer_iterations=2)
-    made = md.DesignEngine(Calibrated(draws=draws), loop, block=block, constraints=PlaneReadouts((n, n)).constraints())
+    loop = md.DoubleLoop(ControlVariate(draws, 0.03), outer_iterations=2)
+    made = DesignEngine(Calibrated(draws=draws), loop, block=block, constraints=PlaneReadouts((n, n)).constraints())
     begun = made.begin([mr_slice], made.constraints.start(mr_slice.measured, 256))
     made.run([mr_slice], begun, 256 + block)  # loads what is loaded once
     tracemalloc.start()
@@ -228,9 +235,9 @@ def test_the_calibration_region_comes_first() -> None:
     region = OBLONG.mask(start)[6:10, 4:8]
     assert region.all() and len(start) == 30 and start[0] == OBLONG.outwards[0]
     assert set(rules.start(EVERY, 3)) == set(np.flatnonzero(rules.calibration_region).tolist())
-    md.LineCandidates(EVERY, start, 60, constraints=rules, readouts=OBLONG)
+    LineCandidates(EVERY, start, 60, constraints=rules, readouts=OBLONG)
     with refused("required lines"):
-        md.LineCandidates(EVERY, start[5:], 60, constraints=rules, readouts=OBLONG)
+        LineCandidates(EVERY, start[5:], 60, constraints=rules, readouts=OBLONG)
     with refused("calibration region"):
         PlaneConstraints(OBLONG, calibration=6, partial_fourier=0.5).start(EVERY, 10)
     with refused("start samples"):

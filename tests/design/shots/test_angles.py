@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import FixedAngles, gains_and_energies
+from mri_design.design import DesignView, FixedAngles, LineCandidates, gains_and_energies
 from mri_design.model import PhasePrior
+from mri_design.operators import NonUniformFourier
 from mri_design.readouts import AngleConstraints, LineReadouts, ShotReadouts
 from tests.refusals import refused
 
 N = 16
-SHOTS = ShotReadouts((N, N), md.radial_spokes(N, np.pi * np.arange(8) / 8))
+SHOTS = ShotReadouts((N, N), md.operators.radial_spokes(N, np.pi * np.arange(8) / 8))
 
 
 def test_a_start_is_spread_over_half_a_turn() -> None:
@@ -39,8 +40,8 @@ def test_equispaced_sets(kind: str) -> None:
 
 def test_a_fixed_set_is_measured_in_its_order() -> None:
     rule = FixedAngles()
-    candidates = md.LineCandidates(np.ones(5, dtype=bool), (0, 3), 5, 2)
-    view = md.DesignView(candidates)
+    candidates = LineCandidates(np.ones(5, dtype=bool), (0, 3), 5, 2)
+    view = DesignView(candidates)
     assert rule.default_start(LineReadouts((5, 5)), 5) == 5
     assert rule.choose(view, np.random.default_rng(0)).line == 1
 
@@ -54,7 +55,7 @@ def test_scores_are_those_of_single_shots(coils: int, aware: bool) -> None:
     sl = md.SliceModel(data, np.ones(8, dtype=bool), 0.007**2, maps, readouts=SHOTS, phase=phase)
     posterior = md.DoubleLoop(outer_iterations=1).infer(sl.model([0, 4]), np.random.default_rng(0))
     scores, _ = gains_and_energies(posterior, SHOTS, np.random.default_rng(1), 12)
-    root = md.drawn_root(posterior, np.random.default_rng(1), 12)
-    alone = [md.shot_gain(root, shot, lambda k: md.NonUniformFourier(k, (N, N), maps))[0] for shot in SHOTS.shots]
+    root = md.glm.drawn_root(posterior, np.random.default_rng(1), 12)
+    alone = [md.glm.shot_gain(root, shot, lambda k: NonUniformFourier(k, (N, N), maps))[0] for shot in SHOTS.shots]
     np.testing.assert_allclose(scores, alone, rtol=1e-3)
     assert scores[2] > scores[0]  # half way between the measured spokes, and one of them

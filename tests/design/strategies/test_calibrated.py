@@ -5,8 +5,14 @@ import pytest
 
 import mri_design as md
 from mri_design.design import (
+    FEATURES,
+    Calibrated,
+    DesignEngine,
+    DesignState,
+    DesignView,
     ErrorModel,
     ExpectedError,
+    LineCandidates,
     LineKnowledge,
     expected_energies,
     line_features,
@@ -14,6 +20,7 @@ from mri_design.design import (
     shipped_error_model,
 )
 from mri_design.design.calibrated import LARGEST_DOUBT
+from mri_design.variances import ControlVariate
 from tests.design.conftest import make_posterior, make_slice
 from tests.refusals import refused
 
@@ -22,22 +29,22 @@ START = (16, 15, 17, 14, 18, 13, 19, 12)
 
 def model(constant: float = 0.0, slack: float = 1.0) -> ErrorModel:
     """Trusts the posterior's energies, times exp(constant); ``slack`` is the deviation of that constant."""
-    mean = np.zeros(len(md.FEATURES))
-    mean[md.FEATURES.index("constant")] = constant
-    mean[md.FEATURES.index("log expected energy of the error")] = 1.0
-    covariance = np.diag(np.full(len(md.FEATURES), 1e-8))
+    mean = np.zeros(len(FEATURES))
+    mean[FEATURES.index("constant")] = constant
+    mean[FEATURES.index("log expected energy of the error")] = 1.0
+    covariance = np.diag(np.full(len(FEATURES), 1e-8))
     covariance[0, 0] = slack**2
     return ErrorModel(mean, covariance, 0.3)
 
 
-def design(one: md.SliceModel, rule: ExpectedError, target: int = 16, block: int = 1) -> md.DesignState:
-    engine = md.DesignEngine(rule, md.DoubleLoop(md.ControlVariate(4)), block=block)
+def design(one: md.SliceModel, rule: ExpectedError, target: int = 16, block: int = 1) -> DesignState:
+    engine = DesignEngine(rule, md.DoubleLoop(ControlVariate(4)), block=block)
     return engine.run([one], engine.begin([one], START), target)
 
 
 def test_the_largest_expected_energy_is_chosen() -> None:
     posterior, acquired = make_posterior(), [8, 7, 9, 6, 3]
-    view = md.DesignView(md.LineCandidates(np.ones(16, bool), tuple(acquired), 8), [posterior])
+    view = DesignView(LineCandidates(np.ones(16, bool), tuple(acquired), 8), [posterior])
     choice = ExpectedError(draws=12).choose(view, np.random.default_rng(0))
     expected = expected_energies([posterior], view.readouts, np.random.default_rng(0), 12)
     np.testing.assert_array_equal(choice.forecast.expected, expected)
@@ -48,7 +55,7 @@ def test_the_largest_expected_energy_is_chosen() -> None:
 
 def test_learning_is_bayesian_regression() -> None:
     rng = np.random.default_rng(0)
-    n = len(md.FEATURES)
+    n = len(FEATURES)
     root = rng.standard_normal((n, n))
     start = ErrorModel(rng.standard_normal(n), root @ root.T / n + 0.1 * np.eye(n), 0.5)
     x, y, extra = rng.standard_normal((7, n)), rng.standard_normal(7), rng.uniform(0, 1, 7)
@@ -63,7 +70,7 @@ def test_learning_is_bayesian_regression() -> None:
 
 def test_energies_are_means_over_the_spread_and_marginal_ones_over_the_weights_too() -> None:
     rng = np.random.default_rng(1)
-    n = len(md.FEATURES)
+    n = len(FEATURES)
     start = ErrorModel(0.1 * rng.standard_normal(n), 0.01 * np.eye(n), 0.4)
     x = rng.standard_normal((2, n))
     noise = 0.4 * rng.standard_normal((200_000, 2))
@@ -96,9 +103,9 @@ def test_a_neighbourhood_is_a_convolution_with_nothing_beyond_the_grid() -> None
 def test_measured_lines_add_nothing_to_their_neighbours() -> None:
     """What is chosen is the largest sum over unmeasured neighbours, and not the largest line."""
     one = make_slice(shape=(32, 32))
-    posterior = md.DoubleLoop(md.ControlVariate(4)).infer(one.model(START), np.random.default_rng(0))
-    view = md.DesignView(md.LineCandidates(one.measured, START, 16), [posterior])
-    own, near = (md.Calibrated(neighbours=w).choose(view, np.random.default_rng(0)) for w in ((), (0.5, 0.25)))
+    posterior = md.DoubleLoop(ControlVariate(4)).infer(one.model(START), np.random.default_rng(0))
+    view = DesignView(LineCandidates(one.measured, START, 16), [posterior])
+    own, near = (Calibrated(neighbours=w).choose(view, np.random.default_rng(0)) for w in ((), (0.5, 0.25)))
     alone = np.nan_to_num(own.scores)  # NaN where measured
     expected = np.where(np.isnan(own.scores), np.nan, neighbourhood(alone, (0.5, 0.25)))
     np.testing.assert_allclose(near.scores, expected)
@@ -112,7 +119,7 @@ def test_innovations_mend_a_model_that_is_wrong() -> None:
     wrong = np.log(300.0)
     late = {}
     for online in (True, False):
-        steps = design(one, md.Calibrated(error_model=model(wrong, 3.0), online=online)).trace.steps[3:]
+        steps = design(one, Calibrated(error_model=model(wrong, 3.0), online=online)).trace.steps[3:]
         known = [(s, s.forecast.corrected) for s in steps if s.forecast.corrected is not None]
         pairs = [(corrected[s.line], s.actual_energy - noise) for s, corrected in known]
         late[online] = float(np.median([np.log(p / a) for p, a in pairs]))
@@ -121,7 +128,7 @@ def test_innovations_mend_a_model_that_is_wrong() -> None:
 
 
 def test_measured_lines_keep_the_posterior_s_own_energy() -> None:
-    step = design(make_slice(shape=(32, 32)), md.Calibrated(error_model=model(2.0)), 9).trace.steps[0]
+    step = design(make_slice(shape=(32, 32)), Calibrated(error_model=model(2.0)), 9).trace.steps[0]
     np.testing.assert_array_equal(step.forecast.corrected[list(START)], step.forecast.expected[list(START)])
     left = np.setdiff1d(np.arange(32), START)
     assert np.all(step.forecast.corrected[left] > step.forecast.expected[left])
@@ -136,7 +143,7 @@ def test_blocks_teach_what_their_start_had_predicted() -> None:
     """By hand: features as they were when a block began, innovations against the mean of that moment."""
     one = make_slice(shape=(32, 32))
     start = model(1.0, 2.0)
-    rule = md.Calibrated(error_model=start)
+    rule = Calibrated(error_model=start)
     trace = design(one, rule, 16, block=4).trace
     assert [step.choice.pending for step in trace.steps] == [0, 1, 2, 3, 0, 1, 2, 3]
     energies = np.sum(np.abs(one.kspace) ** 2, axis=(0, 2), dtype=np.float64)
@@ -154,13 +161,13 @@ def test_blocks_teach_what_their_start_had_predicted() -> None:
         found.append(np.log(energy / known.unit))
         variances.append((noise_sd / energy) ** 2)
     by_hand = start.given(np.array(rows), np.array(found), np.array(variances))
-    posterior = md.DoubleLoop(md.ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
-    view = md.DesignView(md.LineCandidates(one.measured, trace.lines, 16), [posterior], trace.steps)
+    posterior = md.DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines), np.random.default_rng(0))
+    view = DesignView(LineCandidates(one.measured, trace.lines, 16), [posterior], trace.steps)
     before, after = rule.error_models(view)
     assert before is start
     np.testing.assert_allclose(after.mean, by_hand.mean, rtol=1e-5, atol=1e-8)
     np.testing.assert_array_equal(rule.error_models(replace(view, steps=()))[1].mean, start.mean)
-    before = md.DoubleLoop(md.ControlVariate(4)).infer(one.model(trace.lines[:12]), np.random.default_rng(0))
+    before = md.DoubleLoop(ControlVariate(4)).infer(one.model(trace.lines[:12]), np.random.default_rng(0))
     pending = replace(view, posteriors=[before], pending=4)  # not measured yet: its lines teach nothing
     first_block = start.given(np.array(rows[:4]), np.array(found[:4]), np.array(variances[:4]))
     np.testing.assert_allclose(rule.error_models(pending)[1].mean, first_block.mean, rtol=1e-5, atol=1e-8)
@@ -169,8 +176,8 @@ def test_blocks_teach_what_their_start_had_predicted() -> None:
 def test_uncertain_weights_raise_the_score_of_a_line_and_not_its_prediction() -> None:
     one = make_slice(shape=(32, 32))
     doubtful = model(slack=1e-4)
-    doubtful.covariance[(at := md.FEATURES.index("k near -16")), at] = 50.0
-    rules = (md.Calibrated(error_model=each, neighbours=()) for each in (model(slack=1e-4), doubtful))
+    doubtful.covariance[(at := FEATURES.index("k near -16")), at] = 50.0
+    rules = (Calibrated(error_model=each, neighbours=()) for each in (model(slack=1e-4), doubtful))
     sure, unsure = (design(one, rule, 9).trace.steps[0] for rule in rules)
     raised = unsure.choice.scores / sure.choice.scores
     np.testing.assert_allclose(raised[0], np.exp(LARGEST_DOUBT / 2), rtol=1e-5)  # k = -16
@@ -183,12 +190,12 @@ def test_shipped_models_are_sound(name: str) -> None:
     shipped = shipped_error_model(name)  # type: ignore[arg-type]
     assert np.linalg.eigvalsh(shipped.covariance).min() > 0
     assert 0.1 < shipped.spread < 1
-    conjugate = md.FEATURES.index("-k measured")
+    conjugate = FEATURES.index("-k measured")
     assert shipped.mean[conjugate] < 0  # a line whose opposite was measured is partly known
 
 
 def test_models_that_do_not_fit_are_refused() -> None:
-    n = len(md.FEATURES)
+    n = len(FEATURES)
     for mean, spread in ((np.zeros(n - 1), 0.3), (np.full(n, np.nan), 0.3), (np.zeros(n), 0.0)):
         with refused("error model"):
             ErrorModel(mean, np.eye(n), spread)

@@ -2,16 +2,18 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from mri_design import DesignView, LineCandidates, VariableDensity, centre_lines
 from mri_design.design import (
     CentredLines,
+    DesignView,
     Draw,
+    LineCandidates,
     LowPass,
     RegularLines,
     Strategy,
+    VariableDensity,
     inclusion_masses,
 )
-from mri_design.readouts import LineReadouts
+from mri_design.readouts import LineReadouts, centre_lines
 
 EVEN = CentredLines(spread="even", centre_fraction=0.08, name="fastmri-equispaced")
 GOLDEN = CentredLines(spread="golden", centre_fraction=0.08, name="golden-ratio")

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import exact_gains, gains_and_energies, gains_of_values, rows_of
+from mri_design.design import (
+    DesignView,
+    InformationGain,
+    LineCandidates,
+    exact_gains,
+    gains_and_energies,
+    gains_of_values,
+    rows_of,
+)
 from mri_design.krylov import lanczos
 from mri_design.model import PosteriorPrecision
 from mri_design.readouts import LineReadouts
@@ -17,7 +25,7 @@ COILS = [1, 4]
 def log_determinant(precision: PosteriorPrecision, lines: list[int]) -> float:
     """log|A| after measuring ``lines``, by dense linear algebra."""
     x = precision.measurement
-    measured = md.cartesian(lines, x.grid, x.maps)
+    measured = md.operators.cartesian(lines, x.grid, x.maps)
     return float(np.linalg.slogdet(replace(precision, measurement=measured).dense_real())[1])
 
 
@@ -73,18 +81,18 @@ def test_the_score_is_a_determinant_per_image_column(coils: int, count: int) -> 
 @pytest.mark.parametrize("steps", [0, 60])
 def test_the_rule_chooses_a_line_near_the_best_and_sums_over_posteriors(steps: int) -> None:
     """From draws, and from Lanczos vectors."""
-    posterior, rule = make_posterior(1), md.InformationGain()
+    posterior, rule = make_posterior(1), InformationGain()
     if steps:
         factors = lanczos(posterior.precision, np.ones((16, 16), complex) + np.eye(16), steps)
         posterior = replace(posterior, marginals=replace(posterior.marginals, factors=factors))
     lines = tuple(posterior.model.measurement.lines.tolist())
-    candidates = md.LineCandidates(np.ones(16, dtype=bool), lines, 10)
-    choice = rule.choose(md.DesignView(candidates, [posterior]), np.random.default_rng(0))
+    candidates = LineCandidates(np.ones(16, dtype=bool), lines, 10)
+    choice = rule.choose(DesignView(candidates, [posterior]), np.random.default_rng(0))
     exact = exact_gains(posterior.precision, LINES)
     left = candidates.remaining
     assert exact[choice.line] > 0.9 * exact[left].max()
     assert np.array_equal(np.isnan(choice.scores), ~left)
-    both = rule.choose(md.DesignView(candidates, [posterior, posterior]), np.random.default_rng(0))
+    both = rule.choose(DesignView(candidates, [posterior, posterior]), np.random.default_rng(0))
     np.testing.assert_allclose(both.scores[left], 2 * choice.scores[left], rtol=0.25)
 
 
@@ -92,4 +100,4 @@ def test_the_rule_chooses_a_line_near_the_best_and_sums_over_posteriors(steps: i
     ("n_lines", "target", "start"), [(256, 64, 32), (256, 20, 10), (256, 200, 32), (64, 16, 8), (16, 5, 5)]
 )
 def test_the_start_is_half_of_the_target_within_bounds(n_lines: int, target: int, start: int) -> None:
-    assert md.InformationGain().default_start(LineReadouts((n_lines, 8)), target) == start
+    assert InformationGain().default_start(LineReadouts((n_lines, 8)), target) == start

@@ -8,14 +8,19 @@ import pytest
 
 import mri_design as md
 from mri_design.design import (
+    Calibrated,
+    DesignView,
+    LineCandidates,
     OracleGreedy,
     OracleHole,
+    OracleResidual,
     ReferenceSlice,
     TrainedDesign,
     TrainedOrder,
     TrainingResidual,
     expected_energies,
 )
+from mri_design.model import GaussianPosterior
 from mri_design.operators import Array
 from mri_design.readouts import LineReadouts
 from tests.design.conftest import make_posterior, make_slice
@@ -24,8 +29,8 @@ from tests.refusals import refused
 ACQUIRED = (8, 7, 9, 6, 3)
 
 
-def view_of(posteriors: Sequence[md.GaussianPosterior] = ()) -> md.DesignView:
-    return md.DesignView(md.LineCandidates(np.ones(16, dtype=bool), ACQUIRED, 9, 5), posteriors)
+def view_of(posteriors: Sequence[GaussianPosterior] = ()) -> DesignView:
+    return DesignView(LineCandidates(np.ones(16, dtype=bool), ACQUIRED, 9, 5), posteriors)
 
 
 def nothing(index: int, lines: Sequence[int]) -> Array:
@@ -36,7 +41,7 @@ def nothing(index: int, lines: Sequence[int]) -> Array:
 def test_residual_oracle_takes_the_line_where_the_mean_is_most_wrong(coils: int, rng: np.random.Generator) -> None:
     one, posterior = make_slice(coils), make_posterior(coils)
     truth = one.encoding().adjoint(one.kspace)
-    choice = md.OracleResidual().knowing([truth, truth], nothing).choose(view_of([posterior, posterior]), rng)
+    choice = OracleResidual().knowing([truth, truth], nothing).choose(view_of([posterior, posterior]), rng)
     wrong = one.encoding()(posterior.mean - truth)
     energy = 2 * np.sum(np.abs(wrong) ** 2, axis=(0, 2))
     left = np.setdiff1d(np.arange(16), ACQUIRED)
@@ -68,7 +73,7 @@ def test_greedy_oracle_takes_the_line_that_leaves_the_least_error(rng: np.random
     truths = [one.encoding().adjoint(one.kspace) for one in slices]
 
     def image(index: int, lines: Sequence[int]) -> Array:
-        return md.zero_filled(slices[index].model(lines))
+        return md.estimation.zero_filled(slices[index].model(lines))
 
     choice = OracleGreedy().knowing(truths, image).choose(view_of(), rng)
 
@@ -79,9 +84,9 @@ def test_greedy_oracle_takes_the_line_that_leaves_the_least_error(rng: np.random
     assert choice.line == min(np.setdiff1d(np.arange(16), ACQUIRED), key=error)
 
 
-@pytest.mark.parametrize("rule", [md.OracleResidual(), OracleHole(), OracleGreedy()])
+@pytest.mark.parametrize("rule", [OracleResidual(), OracleHole(), OracleGreedy()])
 def test_without_the_truth_there_is_no_choice(
-    rule: md.OracleResidual | OracleHole | OracleGreedy, rng: np.random.Generator
+    rule: OracleResidual | OracleHole | OracleGreedy, rng: np.random.Generator
 ) -> None:
     posterior = make_posterior()
     with refused(rule.name):
@@ -111,7 +116,7 @@ def test_lines_are_scored_by_the_relative_error_on_and_around_them(
 
     def filled(index: int, lines: Sequence[int]) -> Array:
         assert tuple(lines) == ACQUIRED
-        return md.zero_filled(scans[index].slice_model.model(lines))
+        return md.estimation.zero_filled(scans[index].slice_model.model(lines))
 
     rule = TrainingResidual(neighbours=(weight,)).knowing(scans, None if of_the_mean else filled)
     assert rule.needs_posterior == of_the_mean
@@ -153,9 +158,9 @@ def test_the_order_is_followed_past_lines_without_data_and_the_last_residual_goe
     measurable, rule = np.ones(16, dtype=bool), TrainedOrder(design=learnt)
     measurable[3] = False
     assert rule.default_start(LineReadouts((16, 16)), 7) == 3
-    candidates = md.LineCandidates(measurable, ORDER[:3], 15, 3)
+    candidates = LineCandidates(measurable, ORDER[:3], 15, 3)
     while len(candidates.acquired) < 15:
-        candidates = candidates.after(rule.choose(md.DesignView(candidates), rng).line)
+        candidates = candidates.after(rule.choose(DesignView(candidates), rng).line)
     assert candidates.acquired[3:6] == ORDER[4:]
     rest = candidates.acquired[6:]
     assert list(rest) == sorted(rest, key=lambda line: -learnt.profile[-1, line])
@@ -164,7 +169,7 @@ def test_the_order_is_followed_past_lines_without_data_and_the_last_residual_goe
 def test_another_grid_is_refused(learnt: TrainedDesign) -> None:
     with refused("trained design"):
         TrainedOrder(design=learnt).default_start(LineReadouts((24, 24)), 8)
-    view = md.DesignView(md.LineCandidates(np.ones(24, dtype=bool), (12,), 8, 1))
+    view = DesignView(LineCandidates(np.ones(24, dtype=bool), (12,), 8, 1))
     with refused("trained design"):
         TrainedOrder(design=learnt).choose(view, np.random.default_rng(0))
 
@@ -193,4 +198,4 @@ def test_training_scans_say_what_training_missed_when_as_many_lines_were_measure
     np.testing.assert_array_equal(first, learnt.residual(3))
     np.testing.assert_array_equal(later, learnt.residual(5))
     with refused("trained design"):
-        md.Calibrated(side_information=(learnt,)).default_start(LineReadouts((64, 64)), 24)
+        Calibrated(side_information=(learnt,)).default_start(LineReadouts((64, 64)), 24)

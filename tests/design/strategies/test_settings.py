@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import Calibrated, InformationGain, OracleResidual, VariableDensity
-from mri_design.design import OracleGreedy, OracleHole
+from mri_design.design import Calibrated, InformationGain, OracleGreedy, OracleHole, OracleResidual, VariableDensity
 from tests.refusals import refused
 
 

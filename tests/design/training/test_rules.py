@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import DesignView, LineCandidates, SliceModel, centre_lines, zero_filled
+from mri_design import SliceModel
 from mri_design.design import (
     LBCS,
     DesignTrace,
+    DesignView,
     Evaluate,
     Exchange,
     ExchangeRules,
+    LineCandidates,
     OrderTraining,
     Outcome,
     ReferenceSlice,
@@ -33,9 +35,10 @@ from mri_design.design import (
     train,
     with_exchanges,
 )
+from mri_design.estimation import zero_filled
 from mri_design.experiment import load_trained, save_trained
 from mri_design.operators import Array
-from mri_design.readouts import LineReadouts, PlaneConstraints, PlaneReadouts
+from mri_design.readouts import LineReadouts, PlaneConstraints, PlaneReadouts, centre_lines
 from tests.design.conftest import make_slice
 from tests.design.plane.conftest import plane_slice
 from tests.design_steps import design_step, replayed

@@ -5,9 +5,10 @@ import sys
 import numpy as np
 import pytest
 
-from mri_design import Recipe, SliceModel, calibrate, radial_spokes
+from mri_design import Recipe, SliceModel, calibrate
 from mri_design.design import FixedAngles, InformationGain
 from mri_design.experiment import candidates_of, closed_form_samples, load_scan, shot_slice
+from mri_design.operators import radial_spokes
 from mri_design.readouts import ShotReadouts
 from tests.refusals import refused
 

@@ -9,6 +9,8 @@ import pytest
 
 import mri_design as md
 from mri_design.calibration import rim_noise
+from mri_design.experiment import Image
+from mri_design.operators import NonUniformFourier
 
 pytest.importorskip("finufft")
 N, SPOKES, NOISE_SD = 32, 24, 0.007
@@ -27,7 +29,7 @@ def scan(request: pytest.FixtureRequest) -> md.TrajectoryData:
         "brain", shape=(N, N), noise=NOISE_SD, n_coils=request.param, rng=np.random.default_rng(0)
     )
     maps = phantom.coil_maps
-    X = md.NonUniformFourier(spokes(SPOKES), (N, N), None if request.param == 1 or maps is None else maps[0])
+    X = NonUniformFourier(spokes(SPOKES), (N, N), None if request.param == 1 or maps is None else maps[0])
     samples, rng = X(phantom.reference[0]), np.random.default_rng(1)
     samples = samples + NOISE_SD * (rng.standard_normal(X.out_shape) + 1j * rng.standard_normal(X.out_shape))
     return md.TrajectoryData(
@@ -41,7 +43,7 @@ def scan(request: pytest.FixtureRequest) -> md.TrajectoryData:
     )
 
 
-def image_of(scan: md.KSpaceData, method: str, recipe: md.Recipe = RECIPE) -> md.Image:
+def image_of(scan: md.KSpaceData, method: str, recipe: md.Recipe = RECIPE) -> Image:
     model = scan.slice_model(0, **recipe.slice_settings)
     return md.reconstruct(model, None, method, recipe, np.random.default_rng(2))
 

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, KSpaceData, ReadLimits, TrajectoryData, radial_spokes, to_bart
-from mri_design.operators import to_kspace
+from mri_design import ImageStack, KSpaceData, TrajectoryData
+from mri_design.exchange import to_bart
+from mri_design.formats import ReadLimits
+from mri_design.operators import radial_spokes, to_kspace
 from mri_design.scan.io import ReadOptions, opened, read, read_pair, summary, with_maps
 from mri_design.scan.simulation import load_phantom
 from tests.refusals import refused, refuses

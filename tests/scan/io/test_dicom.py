@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import ReadLimits
+from mri_design.formats import ReadLimits
 from mri_design.scan import SliceGeometry
 from mri_design.scan.io import read
 from mri_design.scan.writing import DicomLabels, dicom_bytes

@@ -18,6 +18,7 @@ import pytest
 import mri_design as md
 from mri_design import KSpaceData
 from mri_design.errors import InputError
+from mri_design.formats import ReadLimits, ReadOptions
 from mri_design.scan import Sampling, measured_lines
 from mri_design.scan import io as files
 from mri_design.scan.io import read
@@ -88,7 +89,7 @@ def test_folders_pipes_and_missing_files_are_refused_without_waiting(tmp_path: P
 class Toy(files.SlicedSource):
     """Files of four letters, the sides of the grid, and samples."""
 
-    def __init__(self, path: Path, options: md.ReadOptions) -> None:
+    def __init__(self, path: Path, options: ReadOptions) -> None:
         self.path, self.shape = path, struct.unpack("<4I", path.read_bytes()[4:20])
         files.check_declared_shape("shape", self.shape, 8, options.limits, available=path.stat().st_size - 20)
 
@@ -108,7 +109,7 @@ class Toy(files.SlicedSource):
         return (Sampling(np.ones(self.shape[2:], bool)),) * self.shape[0]
 
 
-def at_once(path: Path, options: md.ReadOptions) -> md.KSpaceData:
+def at_once(path: Path, options: ReadOptions) -> md.KSpaceData:
     return Toy(path, options).load()
 
 
@@ -118,7 +119,7 @@ def toy(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     scan = md.load_phantom("shepp-logan", shape=(32, 32), noise=1e-3, n_coils=1, rng=np.random.default_rng(0))
     path, kspace = tmp_path / "head.toy", np.concatenate([scan.kspace, scan.kspace])
     path.write_bytes(b"TOY1" + np.array(kspace.shape, "<u4").tobytes() + kspace.tobytes())
-    md.register_reader("toy files (.toy)", b"TOY1")(request.param)
+    md.formats.register_reader("toy files (.toy)", b"TOY1")(request.param)
     yield path
     files.source.REGISTERED.pop(0)
 
@@ -126,9 +127,9 @@ def toy(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 def test_a_registered_reader_serves_all_that_reads_scans(toy: Path, tmp_path: Path) -> None:
     assert files.read(toy).n_slices == files.summary(toy).n_slices == 2 and md.load(toy).data.name == "head"
     with refused("head.toy: shape"):  # the file is named for the reader
-        files.read(toy, limits=md.ReadLimits(max_bytes=64))
+        files.read(toy, limits=ReadLimits(max_bytes=64))
     refuses("contrast", files.read, toy, counters={"contrast": 1})
-    with files.opened(toy, md.ReadOptions()) as file, file.slice_reader() as slices:
+    with files.opened(toy, ReadOptions()) as file, file.slice_reader() as slices:
         np.testing.assert_array_equal(slices.read(1).kspace, file.load().select_slice(1).kspace)
         assert slices.read(0).name == "head[0]"
     told = called(["info", toy])
@@ -139,8 +140,8 @@ def test_a_registered_reader_serves_all_that_reads_scans(toy: Path, tmp_path: Pa
 
 
 def test_a_reader_that_reads_nothing_is_refused(tmp_path: Path) -> None:
-    refuses("begins", md.register_reader("all files", b""), lambda path, options: None)
-    md.register_reader("odd files", b"ODD1")(lambda path, options: 3)
+    refuses("begins", md.formats.register_reader("all files", b""), lambda path, options: None)
+    md.formats.register_reader("odd files", b"ODD1")(lambda path, options: 3)
     try:
         (tmp_path / "x.odd").write_bytes(b"ODD1")
         refuses("reader of odd files", files.read, tmp_path / "x.odd")

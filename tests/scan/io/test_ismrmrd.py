@@ -13,8 +13,8 @@ import ismrmrd as library
 import numpy as np
 import pytest
 
-from mri_design import ReadLimits
 from mri_design.calibration.noise import REPEATS
+from mri_design.formats import ReadLimits
 from mri_design.scan import SliceGeometry, measure_noise, readout_positions
 from mri_design.scan.io import DEFAULT_LIMITS, MrdHeader, ReadOptions, opened, parse_mrd_header, read, summary
 from mri_design.scan.io import ismrmrd as acquisitions

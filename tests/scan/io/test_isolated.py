@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ReadLimits
+from mri_design.formats import ReadLimits
 from mri_design.scan.io import IsolatedSource, ReadOptions, isolated, opened, read
 from mri_design.scan.writing import DicomLabels, dicom_bytes, nifti_bytes
 from tests.command_line import called

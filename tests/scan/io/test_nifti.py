@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import ReadLimits
 from mri_design.errors import MissingPackageError
+from mri_design.formats import ReadLimits
 from mri_design.scan import SliceGeometry
 from mri_design.scan.geometry import THICKNESS_UNKNOWN
 from mri_design.scan.io import read

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, InputError, ReadLimits
+from mri_design import ImageStack, InputError
+from mri_design.formats import ReadLimits
 from mri_design.scan.io import DEFAULT_LIMITS, read, summary
 from tests.refusals import refused, refuses
 from tests.scan.io.reading import assert_told

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design import InputError, ReadLimits
+from mri_design import InputError
+from mri_design.formats import ReadLimits
 from mri_design.scan.io import formats, read, summary
 from mri_design.scan.io import twix as measurements
 from tests.refusals import refuses

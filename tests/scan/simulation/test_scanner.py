@@ -92,7 +92,7 @@ def rng(seed=1):
 @pytest.mark.parametrize("matrix", [None, 32, (31, 45)])
 @pytest.mark.parametrize("n_coils", [1, 4])
 def test_noise_free_k_space_is_the_transform_of_maps_times_reference(matrix, n_coils):
-    scan = md.simulate_scan(magnitude_stack(), matrix=matrix, noise=0, n_coils=n_coils, rng=rng())
+    scan = md.scan.simulate_scan(magnitude_stack(), matrix=matrix, noise=0, n_coils=n_coils, rng=rng())
     maps = np.ones((1, 1, 1, 1)) if scan.coil_maps is None else scan.coil_maps
     assert (scan.coil_maps is None) == (n_coils == 1)
     np.testing.assert_allclose(centred_ifft(scan.kspace), maps * scan.reference[:, None], atol=1e-5)
@@ -105,10 +105,10 @@ def test_noise_free_k_space_is_the_transform_of_maps_times_reference(matrix, n_c
 def test_noise_has_the_variance_that_was_asked(simulate):
     def scan(noise):
         if simulate == "images":
-            return md.simulate_scan(magnitude_stack((2, 64, 64)), noise=noise, n_coils=4, rng=rng())
+            return md.scan.simulate_scan(magnitude_stack((2, 64, 64)), noise=noise, n_coils=4, rng=rng())
         if simulate == "shots":
-            spokes = md.radial_spokes(128, md.golden_angles(80))
-            return md.load_phantom_shots("brain", spokes, shape=128, noise=noise, n_coils=4, rng=rng())
+            spokes = md.operators.radial_spokes(128, md.operators.golden_angles(80))
+            return md.scan.load_phantom_shots("brain", spokes, shape=128, noise=noise, n_coils=4, rng=rng())
         return simulation.simulate_ellipse_scan(ellipse_scene(), 96, noise=noise, n_coils=4, rng=rng())
 
     noisy, clean = scan(0.02), scan(0.0)
@@ -129,7 +129,7 @@ def test_each_phase_setting_does_what_it_says():
     own = md.ImageStack((stack.images * np.exp(0.4j)).astype(np.complex64))
 
     def phases(images, phase):
-        reference = md.simulate_scan(images, noise=0, phase=phase, rng=rng()).reference
+        reference = md.scan.simulate_scan(images, noise=0, phase=phase, rng=rng()).reference
         return np.angle(reference[:, 8:40, 10:30])
 
     np.testing.assert_allclose(phases(own, None), 0.4, atol=1e-5)
@@ -209,14 +209,14 @@ def test_ellipse_reference_includes_the_coils_root_sum_of_squares(phase, monkeyp
     ],
 )
 def test_wrong_settings_are_refused_by_name(settings, field):
-    refuses(field, md.simulate_scan, magnitude_stack(), rng=rng(), **settings)
+    refuses(field, md.scan.simulate_scan, magnitude_stack(), rng=rng(), **settings)
 
 
 def test_ellipses_refuse_a_rough_phase_and_dark_images_are_refused():
     refuses("phase", simulation.simulate_ellipse_scan, ellipse_scene(), 16, phase="rough", rng=rng())
     dark = np.zeros((1, 64, 64), np.float32)
     dark[0, 0, 0] = 1
-    refuses("images", md.simulate_scan, md.ImageStack(dark), rng=rng())
+    refuses("images", md.scan.simulate_scan, md.ImageStack(dark), rng=rng())
 
 
 def test_detail_beyond_the_matrix_does_not_alias():
@@ -241,18 +241,20 @@ def test_a_bright_spot_stays_where_it_was(shape: tuple[int, int], matrix: int | 
     np.testing.assert_allclose(found[0], found[1], atol=0.25)
 
 
-SPOKES = md.radial_spokes(32, md.golden_angles(6), oversampling=2)
-SPIRALS = md.turned(spiral_curve(32, md.nyquist_turns(32, 4), points=120), md.interleaf_angles(3))
+SPOKES = md.operators.radial_spokes(32, md.operators.golden_angles(6), oversampling=2)
+SPIRALS = md.operators.turned(
+    spiral_curve(32, md.scan.nyquist_turns(32, 4), points=120), md.operators.interleaf_angles(3)
+)
 
 
 def shots(trajectory, **settings):
-    return md.load_phantom_shots("brain", trajectory, shape=32, rng=np.random.default_rng(1), **settings)
+    return md.scan.load_phantom_shots("brain", trajectory, shape=32, rng=np.random.default_rng(1), **settings)
 
 
 @pytest.mark.parametrize("n_coils", [1, 3])
 def test_a_spoke_along_kx_is_the_middle_line_of_the_cartesian_scan(n_coils):
     line = md.load_phantom("brain", shape=32, n_coils=n_coils, noise=0, rng=np.random.default_rng(1))
-    made = shots(md.radial_spokes(32, md.equispaced_angles(1)), n_coils=n_coils, noise=0)
+    made = shots(md.operators.radial_spokes(32, md.operators.equispaced_angles(1)), n_coils=n_coils, noise=0)
     np.testing.assert_allclose(made.kspace, line.kspace[:, :, 16], atol=1e-5)
     np.testing.assert_array_equal(made.reference, line.reference)
     assert made.noise_variance is None
@@ -274,4 +276,6 @@ def test_a_spoke_along_kx_is_the_middle_line_of_the_cartesian_scan(n_coils):
     ],
 )
 def test_wrong_shots_are_refused_by_name(name, trajectory, settings, field):
-    refuses(field, md.load_phantom_shots, name, trajectory, rng=np.random.default_rng(0), **{"shape": 32, **settings})
+    refuses(
+        field, md.scan.load_phantom_shots, name, trajectory, rng=np.random.default_rng(0), **{"shape": 32, **settings}
+    )

@@ -7,8 +7,8 @@ import pytest
 from scipy import fft
 from scipy.ndimage import gaussian_filter
 
-from mri_design import load_phantom, random_head
-from mri_design.scan import simulation, with_volume_noise
+from mri_design import load_phantom
+from mri_design.scan import random_head, simulation, with_volume_noise
 from tests.refusals import refuses
 
 Y, X = np.linspace(-0.5, 0.5, 31), np.linspace(-0.5, 0.5, 23)

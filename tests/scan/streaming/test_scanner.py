@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from ismrmrd.serialization import ProtocolDeserializer
 
-from mri_design import MriDesignError, ReadLimits
+from mri_design import MriDesignError
+from mri_design.formats import ReadLimits
 from mri_design.scan import SourceImage
 from mri_design.scan import streaming as live
 from mri_design.scan.streaming.mrd import CLOSE
