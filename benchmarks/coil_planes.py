@@ -107,7 +107,7 @@ class Plane:
         else:
             data = load_scan(folder / case.file, simulating(case.side, coils=8), 8).select_slice(case.image)
         if case.own_maps:
-            recipe = recipe.replacing("constraints", calibration=SQUARE)
+            recipe = recipe.replacing("design", start=SQUARE)
         prepared = calibrate(data, recipe, calibration_lines=SQUARE if case.own_maps else None)
         reference = truth_of(prepared)
         assert reference is not None

@@ -91,7 +91,8 @@ def middle_of(
 
     Simulations have eight coils and a smooth phase, where ``simulation`` says nothing else.
     """
-    simulated = recipe.replacing("simulation", **{"matrix": side, "coils": 8, "phase": "smooth"} | simulation)
+    simulated = recipe.replacing("input", matrix=side)
+    simulated = simulated.replacing("simulation", **{"coils": 8, "phase": "smooth"} | simulation)
     data = load_scan(folder / (file or SCANS[name][0]), simulated).select_slice(0)
     middle = tuple(slice(n // 2 - side // 2, n // 2 - side // 2 + side) for n in data.grid_shape)
     covariance = data.noise_covariance

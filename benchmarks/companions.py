@@ -34,7 +34,7 @@ from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
 
 STRENGTHS = ("careful", "moderate", "strong")
-DEFAULT = Recipe().companion.companion_strength
+DEFAULT = Recipe().companion.strength
 ERRORS = ["error", *(name for strength in STRENGTHS for name in (strength, f"{strength} used"))]
 COLUMNS = [*ERRORS, "gain", "control", "ratio", "ratio with", "seconds over plain"]
 SHARES = (8, 4, 2)
@@ -77,7 +77,7 @@ def measure(row: dict[str, object], pair: Pair, lines: list[int], recipe: Recipe
         raise SystemExit(f"{pair.name}, {len(lines)} lines: error {error:.5f}, kept is {row['error']}; empty this row")
     row["error"] = round(error, 5)
     for strength in lacking(row, STRENGTHS):
-        named, std = recipe.replacing("companion", companion_strength=strength), every and strength == DEFAULT
+        named, std = recipe.replacing("companion", strength=strength), every and strength == DEFAULT
         began = time.process_time()
         result = made(one, lines, pair.companion, named, std)
         assert result.companions is not None
@@ -89,7 +89,7 @@ def measure(row: dict[str, object], pair: Pair, lines: list[int], recipe: Recipe
             row["seconds over plain"] = round((time.process_time() - began) / seconds, 2)
             row["ratio"], row["ratio with"] = round(ratio(plain, truth), 3), round(ratio(result, truth), 3)
     if every and lacking(row, ["control"]):
-        control = made(one, lines, plain.image, recipe.replacing("companion", trust_companion=True), False)
+        control = made(one, lines, plain.image, recipe.replacing("companion", trust=True), False)
         row["control"] = round(100 * (relative_l2(control.image, truth) / error - 1), 2)
 
 

@@ -52,7 +52,6 @@ scale = 10.0
 samples = 6
 loops = 4
 [reconstruction]
-std_samples = 6
 band_factors = false
 """
 TIMES = ("seconds", "duration")

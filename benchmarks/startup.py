@@ -27,7 +27,7 @@ from mri_design.evaluation.tables import Row, read_csv, write_csv
 
 OUT = Path(__file__).parents[1] / "results/benchmarks"
 VERBS = ("demo", "info", "design", "recon", "compare", "protocol", "train")
-RECIPE = "[simulation]\nmatrix = 32\n[reconstruction]\nstd_samples = 4\n"
+RECIPE = "[input]\nmatrix = 32\n[reconstruction]\n"
 TINY = {
     "info": "phantom:brain",
     "design": "phantom:brain --lines 10",

@@ -48,7 +48,7 @@ from tests.simulated_scanner import (  # noqa: E402
 STREAMS = {"plain": "sl", "calibration": "acs", "config text": "config", "waveforms": "sl"}
 """Streams that are sent, and the recorded stream that each is or is made from."""
 RECORDED = "python-ismrmrd-server"
-CONFIG = "[simulation]\nmatrix = 64\n"
+CONFIG = "[input]\nmatrix = 64\n"
 MODE = """<trajectory>cartesian</trajectory>
 <parallelImaging><accelerationFactor><kspace_encoding_step_1>2</kspace_encoding_step_1>
 <kspace_encoding_step_2>1</kspace_encoding_step_2></accelerationFactor>

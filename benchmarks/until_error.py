@@ -133,11 +133,11 @@ def cases(data: Path, seed: int) -> Iterator[Case]:
         raw = raw_scan(data / f"{name}.npy", RAW_MATRIX).calibrated
         yield _case(name, replace(raw, coil_maps=None), default)
     for matrix, coils in ((64, 1), (64, 8), (128, 1)):
-        recipe = default.replacing("simulation", matrix=matrix, coils=coils)
+        recipe = default.replacing("input", matrix=matrix).replacing("simulation", coils=coils)
         for name in ("brain", "t2w", "t1w") if coils == 1 else ("brain", "t2w"):
             text = f"{name}, {matrix} x {matrix}, {coils} coil{'s' * (coils > 1)}"
             yield phantom(text, name, recipe, seed)
-    small = default.replacing("simulation", matrix=64)
+    small = default.replacing("input", matrix=64)
     for name in ("brain", "t2w", "t1w"):
         yield phantom(f"{name}, plane of 64 x 64", name, small.replacing("design", encoding="plane"), seed, 1 / 3)
         yield phantom(f"{name}, spokes, 64 x 64", name, small.replacing("design", encoding="radial"), seed, 1.0)

@@ -2,7 +2,8 @@
 
 - ``api/*.md`` list the public names of the package and of its subpackages, for mkdocstrings to fill.
 - A line ``<!-- settings: NAME -->`` becomes the table of a recipe's settings, read from the recipe itself, as
-  is the recipe `default` with its comments: ``python docs/build_pages.py`` writes it into the package.
+  are the recipe `default` with its comments and the JSON Schema: ``python docs/build_pages.py`` writes both into the
+  package.
 - ``notebooks/*.md`` are the notebooks with what they printed and drew when `make notebooks` ran them.
 - A link ``../PATH`` of a page leads to a file of the repository; the file is copied into the site (of ``results/``, all
   files are), so that the same link works in the repository and on the site.
@@ -23,7 +24,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from mri_design.experiment.recipe import SHIPPED, BlockRecipe, Recipe
+from mri_design.experiment.recipe import SHIPPED, BlockRecipe, Recipe, recipe_schema
 from mri_design.experiment.settings import Setting, Settings
 
 ROOT, PACKAGE = Path(__file__).parents[1], "mri_design"
@@ -169,70 +170,61 @@ def gallery_card(name: str, page: str) -> str:
     return "\n\n    ".join([f"-   **[{title}]({name}.md)**", *picture, said]) + "\n"
 
 
+def sections() -> dict[str, type[Settings]]:
+    """The classes of the tables of a recipe, by name."""
+    return {"prior": BlockRecipe, **Settings.sections}
+
+
 def settings_table(section: str) -> str:
     """Settings of one section of a recipe, or those of all sections that are for experts: what each takes and is."""
     rows = []
-    for name, kind in Recipe.declared().items():
-        inner = kind.inner or kind
-        plain = not (isinstance(inner.base, type) and issubclass(inner.base, Settings))
-        for key, one in ({"": kind} if plain else inner.base.declared()).items():
-            there = one.expert if section == "experts" else name == section and not one.expert
-            if there:
-                label = f"{name}.{key}".strip(".") if section == "experts" else key
-                rows.append(f"| `{label}` | {_takes(one)} | {_default(name, key, one)} | {one.help} |")
+    for name, kind in sections().items():
+        for key, one in kind.declared().items():
+            if one.expert if section == "experts" else name == section and not one.expert:
+                label = f"{name}.{key}" if section == "experts" else key
+                rows.append(f"| `{label}` | {_takes(one)} | {_default(one)} | {one.help} |")
     return "\n".join(["| setting | takes | default | what it is |", "| :--- | :--- | :--- | :--- |", *rows])
 
 
-def _takes(kind: Setting) -> str:
-    return ", ".join(f'`"{choice}"`' for choice in kind.choices) or kind.wanted.replace(
-        "true or false", "`true` or `false`"
-    )
+def _takes(one: Setting) -> str:
+    names = ", ".join(f'`"{choice}"`' for choice in one.choices)
+    return names or one.wanted.replace("true or false", "`true` or `false`")
 
 
-def _default(section: str, key: str, kind: Setting) -> str:
-    owner = Recipe if not key else BlockRecipe if section == "prior" else type(getattr(Recipe(), section))
-    value = getattr(owner, key or section, MISSING)
-    if value is MISSING:
+def _default(one: Setting) -> str:
+    if one.default is MISSING:
         return "(must be given)"
-    return kind.unset or "none" if value is None else f"`{json.dumps(value)}`"
+    return one.unset or "none" if one.default is None else f"`{json.dumps(one.default)}`"
 
 
 def recipe_text() -> str:
     """The recipe in force without ``--recipe`` as TOML, with a comment on every setting."""
     lines = [
+        "#:schema recipe.schema.json",
         "# The recipe in force without --recipe: every setting with its default, those without in comments.",
         "# A recipe of your own names only what it changes.",
     ]
     recipe = Recipe()
-    for name, kind in Recipe.declared().items():
-        value, inner = getattr(recipe, name), kind.inner or kind
-        if isinstance(value, Settings):
-            lines += ["", f"[{name}]", *_comment(_summary(type(value)))]
-            for key, one in value.declared().items():
-                lines += _setting_lines(key, one, value.plain()[key])
-        elif kind.inner is not None:
-            lines += ["", *_comment(_summary(inner.base))]
-            lines += _comment(f"A recipe that names any [[{name}]] replaces them all.")
-            for key, one in inner.base.declared().items():
+    for name, kind in sections().items():
+        if name == "prior":
+            lines += ["", *_comment(kind.summary()), *_comment("A recipe that names any [[prior]] replaces them all.")]
+            for key, one in kind.declared().items():
                 lines += _comment(f"{key}: {one.help} Takes {one.wanted}.", "  ")
-            for block in value:
-                changed = {k: v for k, v in block.plain().items() if v != getattr(type(block), k, None)}
-                lines += ["", f"[[{name}]]", *(f"{k} = {json.dumps(v)}" for k, v in changed.items())]
-        else:
-            lines[2:2] = ["", *_setting_lines(name, kind, value)]
+            for block in recipe.prior:
+                changed = {k: v for k, v in block.plain().items() if v != kind.declared()[k].default}
+                lines += ["", "[[prior]]", *(f"{k} = {json.dumps(v)}" for k, v in changed.items())]
+            continue
+        lines += ["", f"[{name}]", *_comment(kind.summary())]
+        for key, one in kind.declared().items():
+            lines += _setting_lines(key, one)
     return "\n".join(lines) + "\n"
 
 
-def _summary(section: type) -> str:
-    """What the docstring of a section says before its settings."""
-    return (section.__doc__ or "").partition("Parameters\n")[0].rstrip()
-
-
-def _setting_lines(key: str, kind: Setting, value: object) -> list[str]:
-    if value is None:
-        return _comment(f"{key}: {kind.help} Takes {kind.wanted}; without it: {kind.unset or 'none'}.")
-    choices = f" One of: {', '.join(kind.choices)}." if kind.choices else ""
-    return [*_comment(kind.help + choices), f"{key} = {json.dumps(value)}"]
+def _setting_lines(key: str, one: Setting) -> list[str]:
+    if one.default is None:
+        return _comment(f"{key}: {one.help} Takes {one.wanted}; without it: {one.unset or 'none'}.")
+    choices = f" One of: {', '.join(one.choices)}." if one.choices else ""
+    return [*_comment(one.help + choices), f"{key} = {json.dumps(one.default)}"]
 
 
 def _comment(text: str, further: str = "") -> list[str]:
@@ -241,3 +233,4 @@ def _comment(text: str, further: str = "") -> list[str]:
 
 if __name__ == "__main__":
     SHIPPED.joinpath("default.toml").write_text(recipe_text(), encoding="utf-8")
+    SHIPPED.joinpath("recipe.schema.json").write_text(json.dumps(recipe_schema(), indent=1) + "\n", encoding="utf-8")

@@ -29,7 +29,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, reduce
 from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
@@ -55,7 +55,7 @@ _ARGUMENTS = {
     "out": "folder",
     "overwrite": "overwrite=True",
     "fov": "field_of_view",
-    "encoding-space": "encoding",
+    "noise": "noise_sd",
 }
 """Options that Python's functions call otherwise."""
 
@@ -83,15 +83,17 @@ def option(name: str, value: object = "") -> str:
         An example of what it takes, in capitals where it stands for something.
     """
     text = str(value)
-    section, _, setting = name.rpartition(".")
+    *sections, setting = name.split(".")
     if os.environ.get(_COMMAND_LINE):
         return f"--{setting.replace('_', '-')} {text}".rstrip()
     if text and not isinstance(value, list | int | float) and not text.isupper() and not text[0].isdigit():
         text = repr(text)
     elif "," in text and not isinstance(value, list):
         text = f"[{text.replace(',', ', ')}]"
-    if section:
-        return f"recipe={{'{section}': {{'{setting}': {text or '...'}}}}}"
+    if sections:
+        return "recipe=" + reduce(
+            lambda inner, part: f"{{'{part}': {inner}}}", [setting, *sections[::-1]], text or "..."
+        )
     argument = _ARGUMENTS.get(name, name.replace("-", "_"))
     if text and argument == "companions":
         text = f"[{text}]"

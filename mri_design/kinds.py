@@ -31,7 +31,7 @@ class Kind:
         Of shots, the angle in radians over which different ones are spread: pi where a shot runs through the centre of
         k-space, 2 pi where it begins there; 0 of others.
     shot : callable, optional
-        Of families of shots: (settings, side of the grid, shots of the design) -> one shot at angle 0, see
+        Of families of shots: (side of the grid, shots of the design) -> one shot at angle 0, see
         `experiment.shots.register_trajectory`.
     on : callable, optional
         (rows, columns) of a grid -> `Readouts`. None where a grid does not say where they run.
@@ -88,8 +88,8 @@ class Kind:
 
     @property
     def square(self) -> bool:
-        """Whether coil maps come from a square at the centre, which is among the constraints (``calibration``)."""
-        return "calibration" in self.limits
+        """Whether a design begins with a square at the centre, from which coil maps come."""
+        return self.axes == 2
 
     def whole(self, grid: tuple[int, int]) -> int:
         """Candidates of a fully sampled grid (rows, columns); of shots it counts as many as lines."""
@@ -102,7 +102,7 @@ KINDS: dict[str, Kind] = {
         on=Shipped("readouts", "LineReadouts"),
         axes=1,
         sort="lines",
-        limits=("forbid", "require", "centre", "partial_fourier", "max_jump"),
+        limits=("forbid", "require", "partial_fourier", "max_jump"),
         held_back_phase=True,
         blocks_are_trains=True,
     ),
@@ -111,7 +111,7 @@ KINDS: dict[str, Kind] = {
         on=Shipped("readouts", "PlaneReadouts"),
         axes=2,
         sort="plane",
-        limits=("shutter", "partial_fourier", "calibration", "centre"),
+        limits=("shutter", "partial_fourier"),
         fewest_tested=16,  # each says much less than a line does
     ),
     "radial": Kind("spoke", "shots", "spokes", math.pi, Shipped("experiment.shots", "spoke")),

@@ -45,7 +45,7 @@ figure
 # by elimination, one image column after the other; `Exact` is dense algebra for any model of some thousand unknowns.
 
 # %%
-recipe = md.load_recipe(None).replacing("simulation", matrix=N)
+recipe = md.load_recipe(None).replacing("input", matrix=N)
 scan = md.load("phantom:t2w", recipe=recipe).calibrated
 truth, one = md.experiment.truth_of(scan), scan.slice_model(0, **recipe.slice_settings)
 rule = md.make_strategy("vd-polynomial:4")

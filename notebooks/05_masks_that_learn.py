@@ -25,7 +25,7 @@ import mri_design as md
 
 SMALL = os.environ.get("MRI_DESIGN_NOTEBOOK_SIZE") == "small"
 MATRIX, LINES = (32, 12) if SMALL else (128, 40)
-recipe = md.load_recipe(None).replacing("simulation", matrix=MATRIX, phase="rough")
+recipe = md.load_recipe(None).replacing("input", matrix=MATRIX).replacing("simulation", phase="rough")
 
 
 def slice_of(name, seed=0):

@@ -27,7 +27,7 @@ import mri_design as md
 
 SMALL = os.environ.get("MRI_DESIGN_NOTEBOOK_SIZE") == "small"
 MATRIX, SPOKES, ARMS, DRAWS = (48, 12, 4, 2) if SMALL else (128, 32, 12, 5)
-recipe = md.load_recipe("local").replacing("simulation", matrix=MATRIX)
+recipe = md.load_recipe("local").replacing("input", matrix=MATRIX)
 
 
 def panels(titles, pictures, **drawn):

@@ -45,7 +45,7 @@ mask = scan.design(lines=LINES, block=4).mask
 def images_of(scan):
     made = {"without": scan.reconstruct(mask)}
     for strength in ("careful", "strong"):
-        recipe = scan.recipe.replacing("companion", companion_strength=strength)
+        recipe = scan.recipe.replacing("companion", strength=strength)
         made[strength] = scan.reconstruct(mask, companions=[OTHER], recipe=recipe)
     return made
 

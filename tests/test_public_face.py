@@ -49,7 +49,7 @@ def test_one_analysis_operator_and_its_potentials_stand_for_a_block() -> None:
 
 @pytest.mark.slow
 def test_the_fixed_names_on_a_scan() -> None:
-    recipe = md.Recipe.of({"simulation": {"matrix": 16}})
+    recipe = md.Recipe.of({"input": {"matrix": 16}})
     scan = md.load("phantom:brain", recipe=recipe).data
     mask = np.zeros(16, dtype=bool)
     mask[[1, 4, *range(5, 11), 13]] = True

@@ -16,7 +16,7 @@ from mri_design.variances import MonteCarlo
 
 WIDE = np.linspace(0.5, 1.5, 900)
 CAUCHY = (lambda x: -np.log1p(x), lambda x: -1 / (1 + x), lambda x: 1 / (1 + x) ** 2)
-SLICE = md.load("phantom:brain", recipe={"simulation": {"matrix": 32}}).calibrated.slice_model()
+SLICE = md.load("phantom:brain", recipe={"input": {"matrix": 32}}).calibrated.slice_model()
 MADE: Mapping[str, Callable[[], object]] = {
     "CartesianLines": lambda: md.operators.cartesian(range(9), (32, 32), np.ones((2, 32, 32)) / np.sqrt(2)),
     "Dense": lambda: Dense(np.ones((40, 30))),
@@ -30,7 +30,7 @@ MADE: Mapping[str, Callable[[], object]] = {
     "Laplace": lambda: Laplace(WIDE),
     "LineCandidates": lambda: LineCandidates(np.ones(32, dtype=bool), (16, 15), 12),
     "SliceModel": lambda: SLICE,
-    "Recipe": lambda: md.Recipe().replacing("simulation", matrix=32),
+    "Recipe": lambda: md.Recipe().replacing("input", matrix=32),
     "Image": lambda: md.reconstruct(SLICE, method="zero-filled"),
     "SiteBlock": lambda: md.SiteBlock("entries", Identity((900,)), Laplace(WIDE)),
     "SparsityBlock": lambda: md.SparsityBlock("wavelet", 3.0),

@@ -154,7 +154,7 @@ def spiral(**changes: object) -> object:
         ("recipe: design.block", lambda: md.Recipe().replacing("design", block=-3, order="nonsense")),
         ("recipe: desing", lambda: md.Recipe().replacing("desing", block=3)),
         ("recipe: fft", lambda: md.Recipe().replacing("fft", x=1)),
-        ("recipe: simulation.matrix", lambda: md.Recipe().replacing("simulation", matrix=[64])),
+        ("recipe: input.matrix", lambda: md.Recipe().replacing("input", matrix=[64])),
         ("recipe", lambda: md.load_recipe(3)),
         ("count", lambda: md.operators.equispaced_angles(10**12)),
         ("count", lambda: md.operators.interleaf_angles(10**12, "one-missing")),

@@ -72,7 +72,7 @@ def _header(flags: int, shape: tuple[int, ...], line: int, centre: int, length: 
 
 
 NY, NX = 12, 16
-PLAIN = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "zero-filled"\n'
+PLAIN = '[input]\nmatrix = 16\n[reconstruction]\nmethod = "zero-filled"\n'
 STREAM_HEADER = """<?xml version="1.0"?><ismrmrdHeader xmlns="http://www.ismrm.org/ISMRMRD">
 <experimentalConditions><H1resonanceFrequency_Hz>127000000</H1resonanceFrequency_Hz></experimentalConditions><encoding>
 <encodedSpace><matrixSize><x>16</x><y>12</y><z>1</z></matrixSize>

@@ -197,7 +197,7 @@ def case_of(data: Path, split: str, encoding: str, number: int) -> Case:
         assert truth.beside is not None
         other = scan_of(truth, truth.beside, rng, matrix, noise, 1)
         strength = str(rng.choice(["careful", "moderate", "strong"]))
-        recipe = recipe.replacing("companion", companion_strength=strength)
+        recipe = recipe.replacing("companion", strength=strength)
         one = replace(one, companions=(Companion(strength, np.abs(complete_image(other))),))
         mask += f", {strength}"
     return Case(

@@ -71,7 +71,7 @@ def design(grid: int, coils: int, start: int, lines: int, seed: int) -> None:
 
     def made(grid: int, start: int, lines: int) -> tuple[object, float, float]:
         recipe = md.load_recipe(None)
-        recipe = recipe.replacing("simulation", matrix=grid, coils=coils)
+        recipe = recipe.replacing("input", matrix=grid).replacing("simulation", coils=coils)
         scan = md.calibrate(load_scan(PHANTOM, recipe, seed), recipe).slice_model(0, **recipe.slice_settings)
         used, began = resource.getrusage(resource.RUSAGE_SELF), time.process_time()
         state = md.run_design([scan], md.make_strategy("calibrated"), lines, recipe, seed=seed, start=start)

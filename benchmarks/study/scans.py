@@ -79,7 +79,11 @@ def self_calibrated(scan: Scan, lines: int) -> Scan:
 
 def simulating(matrix: int, noise: float = NOISE, phase: str | None = None, coils: int = 1) -> Recipe:
     """The recipe `local` with these settings of the simulation."""
-    return load_recipe("local").replacing("simulation", matrix=matrix, noise=noise, phase=phase, coils=coils)
+    return (
+        load_recipe("local")
+        .replacing("input", matrix=matrix)
+        .replacing("simulation", noise=noise, phase=phase, coils=coils)
+    )
 
 
 def simulated(

@@ -92,7 +92,7 @@ def _made(data: TrajectoryData, method: Method) -> tuple[Array, bool]:
 
 def resampled_rows(source: str | Path, count: int, densities: Sequence[float]) -> list[Row]:
     """Errors of every set of arms, as ``design --encoding spiral`` makes them of a scan, against the scan's image."""
-    plain = RECIPE.replacing("simulation", matrix=16)  # of phantoms; files keep their size
+    plain = RECIPE.replacing("input", matrix=16)  # of phantoms; files keep their size
     scan = calibrate(load_scan(source, plain).select_slice(0), plain, ordinary=True)
     on_grid, reference = scan.slice_model(0, **plain.slice_settings), truth_of(scan)
     assert reference is not None

@@ -39,7 +39,7 @@ def main() -> None:
     wanted = parser.parse_args()
     request = ComparisonRequest(
         sources=scan_sources(["phantom:t2w"], "middle"),
-        recipe=md.load_recipe(None).replacing("simulation", matrix=wanted.matrix),
+        recipe=md.load_recipe(None).replacing("input", matrix=wanted.matrix),
         strategies=(DESIGNED, "vd-polynomial"),
         lines=(LINES,),
         train=scan_sources(["phantom:t1w"], "middle"),

@@ -703,7 +703,7 @@ def rim_noise(
         powers.append(float(np.median(np.moveaxis(power, 1, 0).reshape(kspace.shape[1], -1), axis=1).mean()))
     variance = powers[0] / _MEDIAN_OF_POWER * scale**2
     if not (math.isfinite(variance) and variance > 0):
-        cure = "Give noise_variance in the file, or under [noise] in the recipe."
+        cure = "Give noise_variance in the file, or noise under [input] of the recipe."
         raise InputError("noise_variance", "no noise in the outermost samples", "measured noise", cure)
     # The median of n exponential variates has a relative standard deviation of 1 / (log(2) sqrt(n)).
     chance = math.sqrt(2 / (count * kspace.shape[1] * len(kspace))) / math.log(2)

@@ -125,7 +125,7 @@ def convert(
     *,
     recipe: Annotated[
         Recipe,
-        flags.Override(f"{_READING} noise.samples design.encoding"),
+        flags.Override(f"{_READING} input.noise design.encoding"),
     ],
 ) -> int:
     """Write what INPUT holds in another format.

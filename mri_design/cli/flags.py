@@ -27,7 +27,6 @@ from mri_design.experiment.strategies import (
     ORACLES,
     TRAINING_RULES,
     USUAL,
-    chooses_angles,
     kinds_of_masks,
     strategy_names,
 )
@@ -142,14 +141,17 @@ def _overriding(key: str, more: str, own: tuple[str, str] | None) -> Any:
     setting, default = _setting(key)
     name = _name(key).replace("_", "-")
     choices = "" if all(one in setting.help for one in setting.choices) else f"One of: {', '.join(setting.choices)}."
+    schema: dict[str, Any] = COUNTER if key in COUNTERS else setting.schema
+    schema = schema["anyOf"][0] if key not in _CONVERTED and "anyOf" in schema else schema
+    base = {"boolean": bool, "integer": int, "number": float}.get(str(schema.get("type")), str)
     otherwise = setting.unset if default is None else f"--no-{name}" if default is False else default
     fallback = f"[default: {otherwise}, or the recipe's]" if otherwise else ""
     parts = (_HELP.get(key, setting.help), choices, more, fallback)
-    metavar, text = own or (setting.metavar, " ".join(part for part in parts if part))
-    limits = Within(*(None if limit is None else int(limit) for limit in (setting.least, setting.most)))
-    names = [f"--{name}/--no-{name}" if setting.base is bool else f"--{name}"]
-    kind = (str if setting.base is tuple else setting.base) | None
-    return option(kind, names, limits, setting.words, metavar=metavar, help=text, rich_help_panel=setting.panel)
+    metavar, text = own or (_METAVARS.get(key), " ".join(part for part in parts if part))
+    limits = Within(*(None if limit is None else int(limit) for limit in map(schema.get, ("minimum", "maximum"))))
+    names = [f"--{name}/--no-{name}" if base is bool else f"--{name}"]
+    words = ["all"] if key in COUNTERS else []
+    return option(base | None, names, limits, words, metavar=metavar, help=text, rich_help_panel=_PANELS.get(key))
 
 
 def _name(key: str) -> str:
@@ -158,8 +160,8 @@ def _name(key: str) -> str:
 
 
 def _setting(key: str) -> tuple[Any, object]:
-    section, _, name = key.partition(".")
-    base = Recipe.declared()[section].base
+    section, name, *_ = key.split(".")
+    base = Recipe.declared()[section].hint
     return base.declared()[name], getattr(base, name)
 
 
@@ -192,9 +194,10 @@ class Override:
         """The recipe that was named, with the values of the flags instead of its settings where they are given."""
         recipe, sections = load_recipe(values["recipe"]), dict[str, dict[str, object]]()
         for key in self.keys.split():
-            section, _, setting = key.partition(".")
+            section, setting, *counter = key.split(".")
             if (value := values[_name(key)]) is not None:
-                sections.setdefault(section, {})[setting] = _CONVERTED.get(key, lambda given: given)(value)
+                value, table = _CONVERTED.get(key, lambda given: given)(value), sections.setdefault(section, {})
+                table[setting] = {**table.get(setting, {}), counter[0]: value} if counter else value  # type: ignore[dict-item]
         for section, settings in sections.items():  # at once: some fit only together
             recipe = recipe.replacing(section, **settings)
         return recipe
@@ -299,19 +302,54 @@ def without_types(command: Any) -> None:
 
 
 JOBS = max(1, min(4, os.cpu_count() or 1))
-COMPANION = "companion.companion_strength companion.trust_companion"
-STREAMED = "input.contrast input.phase input.repetition input.set input.centre"
-SERIES = f"{STREAMED} input.encoding input.duplicates input.dims"
-NOISE = "noise.variance noise.samples"
-_NAMES = {"noise.variance": "noise_sd", "noise.samples": "noise_samples", "input.encoding": "encoding_space"}
-"""Flags, with underscores, that are not spelt as their settings: people know the noise's standard deviation."""
+COMPANION = "companion.strength companion.trust"
+COUNTERS = [f"input.series.{name}" for name in ("contrast", "phase", "repetition", "set", "encoding")]
+COUNTER: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": 65535}
+STREAMED = f"{' '.join(COUNTERS[:4])} input.centre"
+SERIES = f"{STREAMED} input.series.encoding input.duplicates input.dims"
+NOISE = "input.noise"
+_NAMES = {
+    "input.series.encoding": "encoding_space",
+    "coils.compress": "compress_coils",
+    "companion.strength": "companion_strength",
+    "companion.trust": "trust_companion",
+}
+"""Flags, with underscores, that are not spelt as their settings."""
 _HELP = {
-    "noise.variance": "Standard deviation of the noise of k-space per real component, in the units of INPUT. "
-    "Overrules what INPUT says of it, and shows."
+    key: f"Number of the {key.rpartition('.')[2]} to read, by the file's numbers; with all recon makes images of all."
+    for key in COUNTERS
 }
 """Help of flags that take something else than their settings."""
+_METAVARS = {
+    **dict.fromkeys(COUNTERS, "N"),
+    "input.matrix": "N[,N]",
+    "input.dims": "coil,ky,kx",
+    "input.centre": "LINE,SAMPLE",
+    "input.noise": "SD|FILE",
+    "design.block": "K",
+    "design.order": "NAME",
+    "design.until_error": "E",
+    "design.until_gain": "G",
+    "design.encoding": "NAME",
+    "constraints.forbid": "0-9,250",
+    "constraints.require": "16,48",
+    "constraints.partial_fourier": "P",
+    "constraints.max_jump": "J",
+    "reconstruction.method": "NAME",
+}
+_PANELS = {
+    **dict.fromkeys(COUNTERS, "Which series of raw data"),
+    **dict.fromkeys(("input.duplicates", "input.dims", "input.centre"), "Which series of raw data"),
+    **dict.fromkeys(("design.block", "design.order"), "Echo trains and order"),
+    **dict.fromkeys(("design.until_error", "design.until_gain"), "When it is enough"),
+    **dict.fromkeys(("design.encoding", "constraints.shutter"), "Samples of a plane (3-D scans)"),
+    **dict.fromkeys(
+        ("constraints.forbid", "constraints.require", "constraints.partial_fourier", "constraints.max_jump"),
+        "What the sequence asks",
+    ),
+}
 CONSTRAINTS = "constraints.forbid constraints.require constraints.partial_fourier constraints.max_jump"
-PLANE = "constraints.shutter constraints.calibration"
+PLANE = "constraints.shutter"
 ENDS = "design.until_error design.until_gain"
 SHOT_STRATEGIES = f"for shots: {names_in_help(SHOTS[0])}."
 
@@ -442,9 +480,6 @@ class Maps:
         return recipe, given[0] if given else None
 
 
-ANGLES = {"angles": "The recipe's table shots has the readouts and what gradients can do."}
-
-
 def names_of(text: str) -> list[str]:
     """Names of a list as it is typed, ``A,B,...``, each once."""
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
@@ -505,39 +540,18 @@ def place_of(text: str) -> list[int]:
     return numbers_of("--centre", text, wanted, (0, 999_999), (2,), whole=True)
 
 
-def variance_of(deviation: float) -> float:
-    """Noise variance of a standard deviation.
-
-    Raises
-    ------
-    UsageError
-        For anything but a positive finite number.
-    """
-    if not (deviation > 0 and 0 < deviation**2 < float("inf")):
-        raise UsageError(f"--noise-sd {deviation:g}: wanted a positive number, in the units of the samples")
-    return deviation**2
+def noise_of(text: str) -> float | str:
+    """A standard deviation, or the name of a file."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 _CONVERTED: dict[str, Callable[[Any], object]] = {
     "input.matrix": matrix_of,
     "input.dims": lambda text: [name.strip() for name in text.split(",")],
     "input.centre": place_of,
-    "noise.variance": variance_of,
+    "input.noise": noise_of,
 }
 """What is made of the text or number of a flag, to be the setting."""
-
-
-def check_angles(angles: int | None, encoding: str, strategies: list[str]) -> None:
-    """Refuse ``--angles``, where it is given, if lines or samples are chosen or no strategy chooses among angles.
-
-    Raises
-    ------
-    UsageError
-        With what to leave out or to give instead.
-    """
-    if angles is None or any(chooses_angles(name, encoding) for name in strategies):
-        return
-    raise UsageError(
-        f"--angles are those of {NAMES['shots']} to choose from, and {' and '.join(strategies)} of {encoding} "
-        f"chooses among none: leave it out, or take information-gain and --encoding {NAMES['kinds of shots']}"
-    )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SETTINGS = (
     f"design.start {flags.ENDS} {flags.CONSTRAINTS} design.block design.order design.encoding {flags.PLANE} "
-    f"{flags.SERIES} {flags.NOISE} {flags.COMPANION} shots.angles"
+    f"{flags.SERIES} {flags.NOISE} {flags.COMPANION}"
 )
 STRATEGIES = f"Strategies for a plane: {flags.names_in_help('plane', TRAINING_RULES)}; {flags.SHOT_STRATEGIES}"
 
@@ -33,10 +33,9 @@ def design(
     slices: str = "0",
     maps: flags.Maps,
     companions: list[str] | None = None,
-    recipe: Annotated[Recipe, flags.Override(SETTINGS, {"encoding": STRATEGIES, **flags.ANGLES})],
+    recipe: Annotated[Recipe, flags.Override(SETTINGS, {"encoding": STRATEGIES})],
     acceleration: float | None = None,
     shots: Annotated[int | None, flags.Within(1), "Spokes and spirals"] = None,
-    angles: int | None = None,
 ) -> int:
     """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
 
@@ -85,7 +84,6 @@ def design(
         counted = f"{flags.NAMES['shots']} (--encoding {flags.NAMES['kinds of shots']})"
         raise UsageError(f"--shots counts {counted}: give --{kind.unit}s {shots}")
     recipe = recipe.with_strategy(strategy)
-    flags.check_angles(angles, recipe.design.encoding, [recipe.design.strategy])
     recipe, given = maps.applied(recipe)
     request = DesignRequest(
         source,
@@ -114,7 +112,7 @@ def recon(
     recipe: Annotated[
         Recipe,
         flags.Override(
-            "reconstruction.method reconstruction.noise_map reconstruction.draws coils.compress_coils input.matrix "
+            "reconstruction.method reconstruction.noise_map reconstruction.draws coils.compress input.matrix "
             f"design.encoding {flags.SERIES} {flags.NOISE} {flags.COMPANION}"
         ),
     ],

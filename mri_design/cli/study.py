@@ -32,16 +32,14 @@ def compare(
     recipe: Annotated[
         Recipe,
         flags.Override(
-            f"design.start {_SETTINGS} {flags.COMPANION} shots.angles",
+            f"design.start {_SETTINGS} {flags.COMPANION}",
             {
-                **flags.ANGLES,
                 "start": "With several coils, masks that look at no data are tried with as many as designs and with "
                 "24, or as published, and the better counts; this sets one number for all.",
                 "encoding": f"Strategies for a plane: {flags.names_in_help('plane')}; {flags.SHOT_STRATEGIES}",
             },
         ),
     ],
-    angles: int | None = None,
 ) -> int:
     """Compare sampling strategies: same slices, same reconstruction, several line counts.
 
@@ -86,7 +84,6 @@ def compare(
     factors = [] if accelerations is None else flags.numbers_of("--acceleration", accelerations, more, (1, 1e6))
     encoding = recipe.design.encoding
     names = usual_strategies(encoding) if strategies is None else flags.names_of(strategies)
-    flags.check_angles(angles, encoding, names)
     recipe = maps.method(recipe)
     beside = flags.check_with(companions, recipe)
     named = scan_sources([*sources, *(train or [])], slices, **maps.given, companions=beside)

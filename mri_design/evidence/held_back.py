@@ -29,7 +29,7 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel, phase_variants
-from mri_design.model.sparsity import PhasePrior
+from mri_design.model.sparsity import IMAGINARY_RATIO, PhasePrior
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 
@@ -218,7 +218,7 @@ class PhaseChoice:
 
 
 def choose_phase(
-    without: HeldBack | None, imaginary_ratios: Sequence[float], *, one_sided: bool = False
+    without: HeldBack | None, imaginary_ratios: Sequence[float] = (IMAGINARY_RATIO,), *, one_sided: bool = False
 ) -> PhaseChoice:
     """The candidate model that predicts the lines held back best from the others.
 

@@ -74,7 +74,6 @@ from .recipe import EVERY as EVERY
 from .recipe import BlockRecipe as BlockRecipe
 from .recipe import DesignRecipe as DesignRecipe
 from .recipe import InputRecipe as InputRecipe
-from .recipe import NoiseRecipe as NoiseRecipe
 from .recipe import Recipe as Recipe
 from .recipe import ReconstructionRecipe as ReconstructionRecipe
 from .recipe import load_recipe as load_recipe
@@ -108,7 +107,6 @@ from .stored_designs import save_trained as save_trained
 from .strategies import ORACLES as ORACLES
 from .strategies import TRAINING_RULES as TRAINING_RULES
 from .strategies import USUAL as USUAL
-from .strategies import chooses_angles as chooses_angles
 from .strategies import explained as explained
 from .strategies import is_random as is_random
 from .strategies import kinds_of_masks as kinds_of_masks

@@ -97,7 +97,7 @@ def calibrate(
         maps = known.coil_maps if centre is None else estimate_coil_maps(centre, lines=lines).coil_maps
         return replace(known, coil_maps=maps).known(maps=origin)
     made: Any = known  # on a grid, as the scan was
-    lines, most = calibration_count(calibration_lines, recipe, made.grid_shape[0]), recipe.coils.compress_coils
+    lines, most = calibration_count(calibration_lines, recipe, made.grid_shape[0]), recipe.coils.compress
     if most is not None and most < known.n_coils:
         looked = made if measured is None else made.only(measured)
         combined = compression(looked.kspace, most, lines)
@@ -334,7 +334,7 @@ def with_known_noise(data: AnyScan, recipe: Recipe, *, ordinary: bool = False, u
     scale = 2.0 ** -round(np.log2(strongest)) if far else 1.0  # single precision could not hold the squares
     known = used if scale == 1 else used.scaled(scale)
     dead = tuple(coil for coil in range(known.n_coils) if not known.kspace[:, coil].any())
-    given, covariance, origin = recipe.noise.variance, known.noise_covariance, known.provenance.noise
+    given, covariance, origin = recipe.input.noise_variance, known.noise_covariance, known.provenance.noise
     variance = known.noise_variance if given is None else given * scale**2
     if known.on_grid and known.n_coils > 1 and (variance is not None or covariance is not None):
         refuse_copies(known.kspace)  # where noise is measured they are looked for, too

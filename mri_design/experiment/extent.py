@@ -155,8 +155,8 @@ class DesignPlan:
 
     @classmethod
     def of(cls, strategy: Strategy, recipe: Recipe, readouts: Readouts) -> DesignPlan:
-        """As a recipe asks for it; `ConstraintRecipe.rules` says what is refused."""
-        return cls(strategy, readouts, recipe.constraints.rules(readouts), recipe.design.start)
+        """As a recipe asks for it; `Recipe.rules` says what is refused. The start of a plane is among the rules."""
+        return cls(strategy, readouts, recipe.rules(readouts), None if readouts.kind.square else recipe.design.start)
 
     def start_count(self, target: int, calibration: int = 0, n_coils: int = 1) -> int:
         """Centre lines that a design of ``target`` begins with.
@@ -195,7 +195,7 @@ def with_calibration(recipe: Recipe, side: int) -> Recipe:
     """The recipe, which in a plane forces a calibration region of at least that side."""
     if side == 0 or not KINDS[recipe.design.encoding].square:
         return recipe
-    return recipe.replacing("constraints", calibration=max(side, recipe.constraints.calibration or 0))
+    return recipe.replacing("design", start=max(side, recipe.design.start or 0))
 
 
 def require_lines(measurable: NDArray[np.bool_], target: int | None, rules: Constraints, readouts: Readouts) -> None:
@@ -235,8 +235,8 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> StopRu
     """
     design = recipe.design
     check_other_than_lines(recipe)
-    jumps = recipe.constraints.rules().max_jump if "max_jump" in KINDS[design.encoding].limits else None
-    check_order(design.order, design.echoes, design.effective_echo, jumps)
+    jumps = recipe.rules().max_jump if "max_jump" in KINDS[design.encoding].limits else None
+    check_order(*design.trains, jumps)
     rule = stop_rule(recipe, strategy, by_image=True)
     if lines is None and rule is None:
         ends = f"{option('lines')}, {option('until-error')} or {option('design.until_gain')}"
@@ -276,7 +276,7 @@ def check_other_than_lines(recipe: Recipe) -> None:
         Naming the setting.
     """
     design, shots = recipe.design, KINDS[recipe.design.encoding].shots
-    if shots and (design.order != "as-chosen" or design.train is not None or design.effective_echo is not None):
+    if shots and design.order != "as-chosen":
         raise UsageError("orders and echo trains are of lines and samples: leave them out where shots are chosen")
     if shots and (design.block or 1) > 1:
         raise UsageError(f"shots are chosen one by one: leave out {option('block')}")
@@ -347,9 +347,9 @@ def in_acquisition_order(lines: Sequence[int], readouts: Readouts, recipe: Recip
 
     None where they are measured one by one, as chosen, and where they are shots, each of which is a train of its own.
     """
-    design = recipe.design
-    if readouts.kind.on_grid and (design.order != "as-chosen" or design.echoes > 1):
-        return acquisition_order(lines, readouts, design.order, design.echoes, design.effective_echo)
+    order, echoes, effective = recipe.design.trains
+    if readouts.kind.on_grid and (order != "as-chosen" or echoes > 1):
+        return acquisition_order(lines, readouts, order, echoes, effective)
     return None
 
 

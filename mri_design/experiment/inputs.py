@@ -343,9 +343,9 @@ def load_summary(
         Where the input or the maps cannot be used; the message says why.
     """
     phantom = str(source).startswith(PHANTOM_PREFIX)
-    told = None if phantom else summary(source, **recipe.input.reading, noise=not recipe.noise.given)
+    told = None if phantom else summary(source, **recipe.input.reading, noise=recipe.input.noise is None)
     refused = isinstance(told, ScanSummary) and bool(told.refused)
-    unread = maps is None and recipe.noise.samples is None and not refused
+    unread = maps is None and recipe.input.noise_samples is None and not refused
     if isinstance(told, ImageStack) or (told is not None and unread):
         return told
     return summarised(with_given(_loaded(str(source), recipe, 0), recipe, None if refused else maps))
@@ -353,7 +353,7 @@ def load_summary(
 
 def with_given(data: AnyScan, recipe: Recipe, maps: GivenMaps | None = None) -> AnyScan:
     """The scan with what is given beside it: noise samples of the recipe, and coil maps; raises as these."""
-    data = data if recipe.noise.samples is None else with_noise_samples(data, recipe.noise.samples)
+    data = data if recipe.input.noise_samples is None else with_noise_samples(data, recipe.input.noise_samples)
     return data if maps is None else with_given_maps(data, maps, recipe)
 
 
@@ -398,7 +398,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
 
 def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
     """The scan with the variance of its noise, estimated where nobody tells it and it shows some."""
-    variance = recipe.noise.variance
+    variance = recipe.input.noise_variance
     if variance is None and data.noise_variance is None and data.noise_covariance is None:
         with suppress(InputError):  # the check does without
             variance = measure_noise(data).variance
@@ -481,20 +481,14 @@ def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT
             near = did_you_mean(name, phantom_names()).replace("mean ", f"mean {PHANTOM_PREFIX}")
             raise InputError(field="input", got=repr(source), wanted=f"a file, or one of: {known}", cure=near)
         if phantom_kind(name) != "kspace":
-            if recipe.input.matrix is not None:
-                got = f"{' x '.join(map(str, recipe.input.matrix))} pixels asked for of {source}, which is simulated"
-                cure = f"Leave out {option('matrix')}, or matrix under [input] in the recipe"
-                simulated = "what is simulated has the matrix under [simulation]."
-                raise InputError(
-                    "matrix", got, "samples along a trajectory, in NumPy or BART files", f"{cure}; {simulated}"
-                )
             part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
-            shape = None if settings.matrix is None else (settings.matrix // part, settings.matrix // part)
+            rows, columns = recipe.input.simulated
+            shape = (rows // part, columns // part)
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
             rng = np.random.default_rng([seed, 1])
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
         source = str(phantom_path(name))
-    held = read(source, **recipe.input.reading, noise=not recipe.noise.given, limits=limits)
+    held = read(source, **recipe.input.reading, noise=recipe.input.noise is None, limits=limits)
     return scan_of(held, recipe, seed)
 
 
@@ -506,7 +500,7 @@ def scan_of(loaded: Content, recipe: Recipe, seed: int) -> KSpaceData | Trajecto
 
         return simulate_scan(
             loaded,
-            matrix=settings.matrix,
+            matrix=recipe.input.simulated,
             noise=settings.noise,
             phase=settings.phase,
             n_coils=settings.coils,

@@ -270,17 +270,15 @@ def draw_mask(
             wanted = f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves"
             cure = "Take a smaller region, or a smaller acceleration."
             raise InputError("calibration region", got, wanted, cure, ("calibration",))
-        square = KINDS[encoding].square
-        recipe = recipe.replacing("constraints", **({"calibration": calibration} if square and calibration else {}))
-        recipe = recipe.replacing("design", start=1 if square else max(1, calibration))
+        recipe = recipe.replacing("design", start=max(1, calibration))
     measurable = np.ones(readouts.size, dtype=bool)
-    rules = recipe.constraints.rules(readouts)
+    rules = recipe.rules(readouts)
     require_lines(measurable, count, rules, readouts)
     if kind in OUTSIDE:
         return _by_another_program(kind, cast(PlaneReadouts, readouts), count, rules, seed)
     strategy, seed = make_strategy(kind, encoding), design_seed(seed)
     bare = calibration == 0 and not rules.needed(measurable)
-    plan = DesignPlan(strategy, readouts, rules, recipe.design.start)
+    plan = DesignPlan.of(strategy, recipe, readouts)
     first = () if bare else plan.start_lines(measurable, count)
     candidates = LineCandidates(measurable, first, count, len(first), rules, readouts)
     if len(first) < count and readouts.thinned and strategy.chooses_blocks:

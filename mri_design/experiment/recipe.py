@@ -1,4 +1,4 @@
-"""Recipes: every setting of an experiment, validated, from TOML."""
+"""Recipes: the settings of an experiment, checked, from TOML files, text or Python."""
 
 from __future__ import annotations
 
@@ -6,19 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from msgspec import Meta
 
 from mri_design.brief import briefly
-from mri_design.errors import (
-    InputError,
-    UnknownNameError,
-    UsageError,
-    described,
-    did_you_mean,
-    line_numbers,
-    option,
-)
-from mri_design.experiment.settings import Settings, setting
+from mri_design.errors import InputError, UnknownNameError, UsageError, described, did_you_mean, line_numbers
+from mri_design.experiment.settings import HUGE, Settings, setting
 from mri_design.experiment.strategies import (
     ORACLES,
     TRAINING_RULES,
@@ -29,21 +23,33 @@ from mri_design.experiment.strategies import (
 from mri_design.kinds import KINDS, designed_kinds
 from mri_design.registry import BLOCKS, SITES, Shipped, split_name
 
-if TYPE_CHECKING:  # what settings become is imported where it is made: to read a recipe takes none of it
+if TYPE_CHECKING:  # numerics are imported when a setting becomes an object: reading a recipe needs none of them
     from mri_design.estimation.penalised import InnerSolver
     from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.generalized_linear import SiteBlock
     from mri_design.model.sparsity import PhasePrior, SparsityBlock
     from mri_design.readouts import Constraints, Readouts
 
-S = TypeVar("S", bound=Settings)
-
 SHIPPED = Path(__file__).parents[1] / "recipes"
 MAX_RECIPE_BYTES = 1 << 20
 COLUMN_LIMIT = 1 << 25  # several coils: exact by columns up to some 70 x 70, a fifth of a second each time
+USUAL_MATRIX = 256
+"""Lines and samples of k-space that is simulated from an image, unless a setting says how many."""
+USUAL_CALIBRATION = 24
+"""Centre lines that coil maps are estimated from, unless a setting says how many."""
 
-_SERIES, _PLANE, _SHOTS = "Which series of raw data", "Samples of a plane (3-D scans)", "Spokes and spirals"
-_ENOUGH, _CONSTRAINTS, _ORDER = "When it is enough", "What the sequence asks", "Echo trains and order"
+EVERY = "all"
+"""Stands for all numbers of a counter."""
+
+Count = Annotated[int, Meta(ge=1)]
+Positive = Annotated[float, Meta(gt=0, le=HUGE)]
+Fraction = Annotated[float, Meta(gt=0, lt=1)]
+Side = Annotated[int, Meta(ge=4, le=4096)]
+Sides = Annotated[
+    tuple[Side, ...], Meta(min_length=2, max_length=2)
+]  # msgspec 0.22 crashes for Side | tuple[Side, Side]
+Place = Annotated[int, Meta(ge=0)]
+Counter = Literal["contrast", "phase", "repetition", "set", "encoding"]
 
 
 def _check_strategy(name: str) -> None:
@@ -56,16 +62,31 @@ def _check_strategy(name: str) -> None:
 
 
 def _encoding_of(strategy: str) -> str:
-    """The first encoding whose strategies include this one; lines where none do."""
+    """The first encoding that has this strategy; lines if none has."""
     names = ((each, split_name(strategy_named(strategy, each))[0]) for each in designed_kinds())
     return next((each for each, family in names if family in strategy_names(each)), "lines")
 
 
-EVERY = "all"
-"""Stands for all numbers of a counter."""
+def _check_kind(kind: str) -> None:
+    """Only wavelets have more than a name: their own, and a number of levels."""
+    name, *more = kind.split(":")
+    if more and (name != "wavelet" or len(more) > 2 or not (len(more) == 1 or _is_count(more[1]))):
+        raise InputError("kind", repr(kind), "wavelet:NAME:LEVELS, or a name alone", "As wavelet:db4:3.")
 
 
-_OF_SEVERAL = {"unset": "the first there is", "metavar": "N", "panel": _SERIES, "expert": True}
+def _check_order(order: str) -> None:
+    name, *echo = order.split(":")
+    if echo and (name != "interleaved" or not _is_count(echo[0])):
+        raise InputError("order", repr(order), "interleaved:ECHO, or a name alone", "As interleaved:4.")
+
+
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and int(text) > 0
+
+
+def _check_noise(noise: float | str) -> None:
+    if isinstance(noise, float) and not 0 < noise * noise < float("inf"):
+        raise InputError("noise", f"{noise:g}", "a standard deviation in the units of the samples")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,59 +96,36 @@ class BlockRecipe(Settings):
     Parameters
     ----------
     kind : str
-        Coefficients that are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal;
-        non-local, differences to the pixels in the middle of the most similar patches (images only, not
-        designs); companion, differences to those whose surroundings are alike in another image of the object
-        (only where one is given); or repeat, differences of neighbouring pixels beyond those of a repeat of the
-        scan.
+        Which coefficients are sparse: pixels; differences of neighbouring pixels; wavelet, orthonormal, as
+        wavelet:db4:3 with a name of PyWavelets and a number of levels; non-local, differences to the centre pixels
+        of the most similar patches (in images, not in designs); companion, differences to pixels whose surroundings
+        are similar in another image of the object (if one is given); or repeat, differences of neighbouring pixels
+        that a repeat of the scan does not have.
     scale : float
-        Rate of the sites: larger is sparser. Of a non-local or companion block per unit of the difference that
-        the similarity of the patches makes expect.
+        Rate of the sites: larger is sparser. For a non-local or companion block per unit of the difference that
+        the similarity of the patches predicts.
     site : str
         Distribution of a coefficient: laplace; student-t, with three degrees of freedom; or sech2.
     isotropic : bool
         One site for all differences of a pixel together, in both directions or to its neighbours.
-    wavelet : str
-        Wavelets: a name of PyWavelets.
-    levels : int
-        Wavelets: levels of the decomposition.
     tau_limit : float, optional
         Largest rate, per standard deviation of the noise.
-    tau_limit_with_non_local : float, optional
-        The limit in models with a non-local block, which removes noise too.
-    tau_limit_bright : float, optional
-        Pixels: the limit of bright ones, which it pulls towards zero, in posterior means with a non-local block
-        where several coils determine the image.
-    reweighted : bool
-        Pixels: bright ones have the limit `tau_limit_bright` whatever determines the image, of one coil too.
     """
 
-    kind: str = setting(names=BLOCKS)
-    scale: float = setting(above=0)
+    kind: str = setting(names=BLOCKS, check=_check_kind)
+    scale: Positive = setting()
     site: str = setting("laplace", names=SITES, expert=True)
     isotropic: bool = setting(False, expert=True)
-    wavelet: str = setting("db4", expert=True)
-    levels: int = setting(3, least=1, expert=True)
-    tau_limit: float | None = setting(None, above=0, unset="no limit", expert=True)
-    tau_limit_with_non_local: float | None = setting(None, above=0, unset="`tau_limit`", expert=True)
-    tau_limit_bright: float | None = setting(None, above=0, unset="`tau_limit`", expert=True)
-    reweighted: bool = setting(False, expert=True)
+    tau_limit: Positive | None = setting(None, unset="no limit", expert=True)
 
-    def made(self) -> SparsityBlock | SiteBlock:
-        """The block as models take it."""
-        from mri_design.model.sparsity import SparsityBlock
+    def block(self) -> SparsityBlock:
+        """The block of the model, with the `usual_limits`."""
+        from mri_design.model.sparsity import SparsityBlock, usual_limits
 
-        return SparsityBlock(**self.plain())
-
-    @classmethod
-    def of(cls, values: object, place: str = "") -> Any:
-        """A block of plain values, as a ``[[prior]]`` table has them; an object of a script stays what it is."""
-        if isinstance(values, Mapping):
-            return super().of(values, place)
-        from mri_design.model.generalized_linear import SiteBlock
-        from mri_design.model.sparsity import SparsityBlock
-
-        return values if isinstance(values, BlockRecipe | SparsityBlock | SiteBlock) else super().of(values, place)
+        kind, *more = self.kind.split(":")
+        wavelet: dict[str, Any] = dict(zip(("wavelet", "levels"), (*more[:1], *map(int, more[1:])), strict=False))
+        limits: dict[str, Any] = usual_limits(kind, self.tau_limit)
+        return SparsityBlock(kind, self.scale, site=self.site, isotropic=self.isotropic, **wavelet, **limits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,48 +136,43 @@ class PhaseRecipe(Settings):
     ----------
     model : {"modulus", "aware", "held-back", "held-back-anywhere"}
         modulus: sites on moduli. aware: sites on exp(-i phi) u, whose imaginary part is expected to be smaller;
-        phi is estimated from the image at low resolution, so this does harm where phi is not smooth or coil
-        maps are missing. held-back: lines are designed under moduli, and an image takes aware where that
-        predicts lines which are held back clearly better, or where one side of k-space is missing;
-        held-back-anywhere: images of planes and along trajectories do so, too.
-    imaginary_ratios : tuple of float
-        How much smaller the imaginary part is; each entry is a candidate of held-back, aware takes the first.
+        phi is estimated from the image at low resolution, so this does harm if phi is not smooth or coil maps are
+        missing. held-back: designs use moduli, and an image uses aware if that predicts lines which are held back
+        clearly better, or if one side of k-space is missing; held-back-anywhere: the same for images of planes and
+        along trajectories.
     """
 
-    model: Literal["modulus", "aware", "held-back", "held-back-anywhere"] = setting("held-back")
-    imaginary_ratios: tuple[float, ...] = setting((1.5,), above=0, members=(1, 8), expert=True)
+    model: Literal["modulus", "aware", "held-back", "held-back-anywhere"] = "held-back"
 
     def chosen_by_what_is_held_back(self, encoding: str) -> bool:
-        """True where the measured lines (samples, readouts) themselves choose the model of their image."""
+        """Whether the measured lines (samples, readouts) themselves choose the model of their image."""
         return self.model == "held-back-anywhere" or (self.model == "held-back" and KINDS[encoding].held_back_phase)
 
     def prior(self) -> PhasePrior | None:
-        """The phase prior a slice starts with: a phase to be seen in the centre, or None until one has been chosen."""
-        from mri_design.model.sparsity import PhasePrior
+        """The phase prior that a slice starts with, its phase to be estimated; None until one has been chosen."""
+        from mri_design.model.sparsity import IMAGINARY_RATIO, PhasePrior
 
-        return PhasePrior(None, self.imaginary_ratios[0]) if self.model == "aware" else None
+        return PhasePrior(None, IMAGINARY_RATIO) if self.model == "aware" else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class InputRecipe(Settings):
-    """Reading raw data.
+    """How the input is read.
 
     Parameters
     ----------
+    series : table, optional
+        Which series of raw data is read, by the file's own numbers: contrast, phase, repetition, set, or encoding
+        (an encoding space of MRD). One of them may be "all": recon then makes an image of each.
+    noise : float or str, optional
+        Noise of k-space: its standard deviation per real component, in the units of the input; or a file of
+        samples that the scan's coils measured without excitation, at the scan's bandwidth: an array (coil, sample)
+        (.npy, .npz, .cfl), or raw data with noise readouts.
+    matrix : int or (int, int), optional
+        Pixels (ky, kx) of the image of samples along a trajectory, instead of the number in a NumPy or BART file;
+        lines and samples of k-space that is simulated from an image. k-space on a grid keeps its own.
     duplicates : {"refuse", "average", "first", "last"}
-        What becomes of a line or shot that raw data hold several times.
-    encoding : int, optional
-        Number of the encoding space to read, of MRD files with several.
-    contrast : int or "all", optional
-        Number of the contrast to read, by the file's own numbers; with 'all' recon makes images of every one.
-    phase : int or "all", optional
-        Number of the phase to read, by the file's own numbers; with 'all' recon makes images of every one.
-    repetition : int or "all", optional
-        Number of the repetition to read, by the file's own numbers; with 'all' recon makes images of every one.
-    set : int or "all", optional
-        Number of the set to read, by the file's own numbers; with 'all' recon makes images of every one.
-    matrix : (int, int), optional
-        Pixels (ky, kx) of the image of samples along a trajectory, instead of what a NumPy or BART file says.
+        What happens to a line or shot that raw data hold several times.
     dims : tuple of str, optional
         Names of the axes of an array (NumPy, BART, HDF5; MATLAB's in its own order): coil, slice, ky, kx, of
         volumes kz; repetition, frame, contrast, echo; real/imag of pairs of real numbers, coil*real/imag of
@@ -188,116 +181,93 @@ class InputRecipe(Settings):
         Line and sample of the centre of k-space in the file, counted from 0; of a plane the two phase encodes.
     """
 
-    duplicates: Literal["refuse", "average", "first", "last"] = setting("refuse", panel=_SERIES, expert=True)
-    encoding: int | None = setting(None, least=0, most=65535, **_OF_SEVERAL)
-    contrast: int | Literal["all"] | None = setting(None, least=0, most=65535, **_OF_SEVERAL)
-    phase: int | Literal["all"] | None = setting(None, least=0, most=65535, **_OF_SEVERAL)
-    repetition: int | Literal["all"] | None = setting(None, least=0, most=65535, **_OF_SEVERAL)
-    set: int | Literal["all"] | None = setting(None, least=0, most=65535, **_OF_SEVERAL)
-    matrix: tuple[int, int] | None = setting(None, least=4, members=(2, 2), metavar="N[,N]", expert=True)
-    dims: tuple[str, ...] | None = setting(
-        None, unset="what the file says or shows", members=(2, 8), metavar="coil,ky,kx", panel=_SERIES, expert=True
+    series: dict[Counter, Annotated[int, Meta(ge=0, le=65535)] | Literal["all"]] | None = setting(
+        None, unset="the first of each", cure="As series = {contrast = 0}; or phase, repetition, set or encoding."
     )
+    noise: Positive | str | None = setting(None, unset="that of the input, or estimated", check=_check_noise)
+    matrix: Side | Sides | None = setting(None, unset="that of the file; 256 for simulated k-space")
+    duplicates: Literal["refuse", "average", "first", "last"] = setting("refuse", expert=True)
+    dims: Annotated[tuple[str, ...], Meta(min_length=2, max_length=8)] | None = setting(
+        None, unset="those of the file", expert=True
+    )
+    centre: tuple[Place, Place] | None = setting(None, unset="that of the file or its samples", expert=True)
 
-    centre: tuple[int, int] | None = setting(
-        None,
-        unset="what the file says or the samples show",
-        least=0,
-        members=(2, 2),
-        metavar="LINE,SAMPLE",
-        panel=_SERIES,
-        expert=True,
-    )
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if sum(number == EVERY for number in (self.series or {}).values()) > 1:
+            cure = "Give one of them a number."
+            raise InputError("input.series", "all of several counters", "one further axis of the images", cure)
 
     @property
     def reading(self) -> dict[str, Any]:
         """How a file is to be read, as arguments of `mri_design.scan.io.formats.read` and of `ReadOptions`."""
-        return {name: getattr(self, name) for name in ("duplicates", "counters", "matrix", "dims", "centre")}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        every = [name for name, number in self._given.items() if number == EVERY]
-        if len(every) > 1:
-            cure = f"Name one {every[1]} a run, by its number."
-            raise InputError(f"input.{every[1]}", f"all, and all of {every[0]}", "one further axis of the images", cure)
+        return {name: getattr(self, name) for name in ("duplicates", "counters", "dims", "centre")} | {
+            "matrix": self.shape
+        }
 
     @property
-    def _given(self) -> dict[str, int | str]:
-        numbers = {name: getattr(self, name) for name in ("contrast", "phase", "repetition", "set", "encoding")}
-        return {name: number for name, number in numbers.items() if number is not None}
+    def shape(self) -> tuple[int, int] | None:
+        """The matrix (ky, kx)."""
+        if self.matrix is None:
+            return None
+        rows, columns = (self.matrix, self.matrix) if isinstance(self.matrix, int) else self.matrix
+        return rows, columns
+
+    @property
+    def simulated(self) -> tuple[int, int]:
+        """The matrix (ky, kx) of k-space that is simulated from an image."""
+        return self.shape or (USUAL_MATRIX, USUAL_MATRIX)
+
+    @property
+    def noise_variance(self) -> float | None:
+        """Noise variance per real component, if the recipe has a number."""
+        return self.noise**2 if isinstance(self.noise, float) else None
+
+    @property
+    def noise_samples(self) -> str | None:
+        """File of noise samples, if the recipe names one."""
+        return self.noise if isinstance(self.noise, str) else None
 
     @property
     def counters(self) -> dict[str, int]:
-        """The numbers that are given, by name.
+        """The numbers of the series, by counter.
 
         Raises
         ------
         InputError
-            Where all numbers of a kind are asked for, which is for reconstructions from files alone.
+            If all numbers of a counter are asked for, which is for reconstructions from files alone.
         """
         if self.axis:
-            cure = f"Give one, as --{self.axis} 0, or none for the first."
-            raise InputError(f"input.{self.axis}", "all", "one number, as everywhere but in recon of a file", cure)
-        return {name: int(number) for name, number in self._given.items()}
+            cure = f"Give {self.axis} a number, or leave it out for the first."
+            raise InputError("input.series", f"all of {self.axis}", "one number, except in recon of a file", cure)
+        return {name: int(number) for name, number in (self.series or {}).items()}
 
     @property
     def axis(self) -> str:
-        """Of which counter all numbers are asked for; empty where of none."""
-        return next((name for name, number in self._given.items() if number == EVERY), "")
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoiseRecipe(Settings):
-    """Noise of k-space.
-
-    Parameters
-    ----------
-    variance : float, optional
-        Variance per real component, in units of k-space squared.
-    samples : str, optional
-        File of samples that the scan's coils measured without excitation: an array (coil, sample) in units of
-        the scan and at its bandwidth (.npy, .npz, .cfl), or raw data with noise readouts.
-    """
-
-    variance: float | None = setting(None, above=0, unset="estimated from the data")
-    samples: str | None = setting(None, metavar="FILE", expert=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.variance is not None and self.samples is not None:
-            cure = f"Leave out {option('noise-sd')}."
-            raise InputError("noise.samples", "samples and a variance", "one of the two", cure, ("noise_samples",))
-
-    @property
-    def given(self) -> bool:
-        """Whether the noise is that of the recipe, whatever the scan says of it."""
-        return self.variance is not None or self.samples is not None
-
-
-USUAL_CALIBRATION = 24
-"""Centre lines that coil maps are estimated from, unless a setting says how many."""
+        """The counter of which all numbers are asked for; empty if none."""
+        return next((name for name, number in (self.series or {}).items() if number == EVERY), "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoilRecipe(Settings):
-    """Coil maps that are estimated, where none are given.
+    """Coil sensitivity maps, if none are given.
 
     Parameters
     ----------
     maps : {"auto", "espirit", "nlinv"}
         espirit: from gapless centre lines (ACS), 8 at least; nlinv: together with the image, from all lines
-        measured near the centre, with or without gaps; auto: espirit from 24 gapless lines on, nlinv from
-        fewer.
+        measured near the centre, with or without gaps; auto: espirit from 24 gapless lines on, nlinv from fewer.
     calibration_lines : int, optional
         Fully sampled lines at the centre (ACS) that the calibration may use; a design begins with them.
-    compress_coils : int, optional
+    compress : int, optional
         Virtual coils into which the scan's are combined, slice by slice; reports say what is lost.
     """
 
     maps: Literal["auto", "espirit", "nlinv"] = setting("auto", expert=True)
-    calibration_lines: int | None = setting(None, least=8, unset="24; a design begins with 4", expert=True)
-
-    compress_coils: int | None = setting(None, least=1, unset="all coils as they are", expert=True)
+    calibration_lines: Annotated[int, Meta(ge=8)] | None = setting(
+        None, unset="24; a design begins with 4", expert=True
+    )
+    compress: Count | None = setting(None, unset="all coils", expert=True)
 
     @property
     def most_lines(self) -> int:
@@ -307,23 +277,20 @@ class CoilRecipe(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class CompanionRecipe(Settings):
-    """Other images of the same object in the prior, where they are given.
+    """Other images of the same object in the prior, if some are given.
 
     Parameters
     ----------
-    companion_strength : {"careful", "moderate", "strong"}
+    strength : {"careful", "moderate", "strong"}
         careful: lesions that the other images do not show keep nearly all of their contrast; moderate, strong:
-        less error, but such lesions lose some of it, the more the fewer readouts are measured; both know
+        less error, but such lesions lose some of it, the more the fewer readouts are measured; both recognise
         repeats of a scan.
-    trust_companion : bool
-        The other images are taken, whatever the readouts that are held back say of them.
-    register_companion : bool
-        The other images are turned and shifted to fit the scan.
+    trust : bool
+        Use the other images even if the readouts that are held back argue against them.
     """
 
-    companion_strength: Literal["careful", "moderate", "strong"] = setting("careful")
-    trust_companion: bool = setting(False)
-    register_companion: bool = setting(True, expert=True)
+    strength: Literal["careful", "moderate", "strong"] = "careful"
+    trust: bool = False
 
 
 VARIANCES = {
@@ -333,6 +300,8 @@ VARIANCES = {
     "exact-columns": Shipped("variances.columns", "ExactByColumns"),
     "exact": Shipped("variances.base", "Exact"),
 }
+MOST_ITERATIONS = 1000
+"""Largest number of iterations of each inner problem and stage of MAP."""
 SOLVERS = {
     "automatic": Shipped("estimation.map_estimate", "Automatic"),
     "irls": Shipped("estimation.penalised", "IRLS"),
@@ -347,54 +316,44 @@ class InferenceRecipe(Settings):
 
     Parameters
     ----------
+    samples : int
+        Posterior samples of control-variate and perturb-and-solve; steps of lanczos, each an image in memory.
     variances : {"control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"}
         control-variate: posterior samples, most of whose scatter a circulant problem explains (with several
         coils: exact up to some 70 x 70; designs plain beyond); perturb-and-solve: plain samples; lanczos: as in
         TR-175; exact-columns: exact, for priors on pixels and differences, any coils; exact: for tiny grids.
-    samples : int
-        Posterior samples of control-variate and perturb-and-solve.
+    solver : {"automatic", "irls", "lbfgs", "admm"}
+        Solver of the inner problem and of MAP; irls is the papers'.
     solver_tolerance : float
-        Of each sample's linear solve: residual relative to what the circulant problem leaves over (its square
-        without one); with perturb-and-solve relative to the whole.
-    lanczos_steps : int
-        Of lanczos, which keeps as many images in memory.
+        Residual of each sample's linear solve, relative to the residual of the circulant problem (squared without
+        one); with perturb-and-solve relative to the whole.
     loops : int
-        Outer loops at most, for a reconstruction.
+        Largest number of outer loops of a reconstruction.
     tolerance : float
         Mean relative change of the variances in the last outer loop.
     inner_tolerance : float
         Excess of the objective per real unknown at which the inner problem and MAP stop.
-    inner_iterations : int
-        Iterations at most, in each inner problem and stage of MAP.
-    solver : {"automatic", "irls", "lbfgs", "admm"}
-        Of the inner problem and MAP; irls is the papers'.
-    memory : float
-        MiB of a process: posterior samples are made some at a time where all of them would take more; results
-        are the same to rounding, large images take longer.
     """
 
+    samples: Annotated[int, Meta(ge=2)] = 8
     variances: str = setting("control-variate", names=VARIANCES, expert=True)
-    samples: int = setting(8, least=2)
-    solver_tolerance: float = setting(0.03, above=0, expert=True)
-    lanczos_steps: int = setting(100, least=1, expert=True)
-    loops: int = setting(12, least=1, expert=True)
-    tolerance: float = setting(0.03, above=0, expert=True)
-    inner_tolerance: float = setting(1e-4, above=0, expert=True)
-    inner_iterations: int = setting(1000, least=1, expert=True)
     solver: str = setting("automatic", names=SOLVERS, expert=True)
-    memory: float = setting(1024.0, above=0, expert=True)
+    solver_tolerance: Positive = setting(0.03, expert=True)
+    loops: Count = setting(12, expert=True)
+    tolerance: Positive = setting(0.03, expert=True)
+    inner_tolerance: Positive = setting(1e-4, expert=True)
 
     def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
         """The double loop with these settings, without `Variances.bias`, which costs products and is shown nowhere.
 
-        Draws beside a control are moved on from where the solver stopped, for images, or left there, for designs, which
+        Samples of a control variate are extrapolated from where the solver stopped in images, but not in designs, which
         judge lines by them (`ControlVariate`).
         """
         from mri_design.inference.double_loop import DoubleLoop
 
-        drawn = {"samples": self.samples, "tolerance": self.solver_tolerance, "memory": self.memory, "with_bias": False}
+        drawn = {"samples": self.samples, "tolerance": self.solver_tolerance, "with_bias": False}
         arguments: dict[str, dict[str, Any]] = {
-            "lanczos": {"steps": self.lanczos_steps},
+            "lanczos": {"steps": self.samples},
             "perturb-and-solve": drawn,
             "control-variate": {**drawn, "column_limit": COLUMN_LIMIT, "extrapolated": extrapolated},
         }
@@ -402,54 +361,46 @@ class InferenceRecipe(Settings):
         return DoubleLoop(estimator, self.inner_solver(), self.loops, self.tolerance)
 
     def inner_solver(self) -> InnerSolver:
-        """The chosen solver of the inner problem, with these limits."""
-        made: InnerSolver = SOLVERS[self.solver](tolerance=self.inner_tolerance, max_iterations=self.inner_iterations)
-        return made
+        """The chosen solver of the inner problem."""
+        solver: InnerSolver = SOLVERS[self.solver](tolerance=self.inner_tolerance, max_iterations=MOST_ITERATIONS)
+        return solver
 
 
 @dataclass(frozen=True, kw_only=True)
 class DesignRecipe(Settings):
-    """The sequential design: who decides, lines per inference, order of measurement, and when it is enough.
+    """The sequential design: strategy, lines per inference, order of measurement, and when to stop.
 
     Parameters
     ----------
     strategy : str
         What decides; `mri-design design --help` names them.
     start : int, optional
-        Centre lines to begin with.
+        Centre lines to begin with; of a plane the side of the square at the centre that is always measured.
     block : int, optional
         Choose K lines after each inference: echo trains of K; or K samples of a plane.
-    order : {"as-chosen", "ascending", "centre-out", "interleaved"}
-        In which the chosen lines are measured: as-chosen, ascending, centre-out (each train), or interleaved
-        (each train covers k-space, an echo measures one band).
-    train : int, optional
-        Echoes of a train.
-    effective_echo : int, optional
-        Order interleaved: the echo that measures DC.
+    order : str
+        Order in which the chosen lines are measured: as-chosen, ascending, centre-out (each train), or interleaved
+        (each train covers k-space, an echo measures one band), as interleaved:4 with the echo that measures DC.
     until_error : float, optional
-        End as soon as the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is the
-        most. The design makes the image now and then on its way, and goes by its error bars.
+        Stop when the predicted relative L2 error of the image is E (0.05 is 5 %) or less; --lines is the
+        most. The design makes the image now and then, and goes by its error bars.
     until_gain : float, optional
-        End as soon as no remaining line is expected to give G nats of information about the image (sum over
+        Stop when no remaining line is expected to give G nats of information about the image (sum over
         slices); --lines is the most.
     encoding : str
         What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; radial,
         spokes; or spiral, arms.
     """
 
-    strategy: str = setting("calibrated", check=_check_strategy, metavar="NAME")
-    start: int | None = setting(None, least=1, unset="the strategy's")
-    block: int | None = setting(None, least=1, unset="1; of a plane a 200th of it", metavar="K", panel=_ORDER)
-    order: Literal["as-chosen", "ascending", "centre-out", "interleaved"] = setting(
-        "as-chosen", metavar="NAME", panel=_ORDER
+    strategy: str = setting("calibrated", check=_check_strategy)
+    start: Count | None = setting(None, unset="the strategy's")
+    block: Count | None = setting(None, unset="1; of a plane a 200th of it")
+    order: str = setting(
+        "as-chosen", names=lambda: ("as-chosen", "ascending", "centre-out", "interleaved"), check=_check_order
     )
-    train: int | None = setting(None, least=1, unset="as many as `block`", expert=True)
-    effective_echo: int | None = setting(None, least=1, expert=True)
-    until_error: float | None = setting(
-        None, above=0, below=1, metavar="E", panel=_ENOUGH, cure="Five per cent are 0.05."
-    )
-    until_gain: float | None = setting(None, above=0, metavar="G", panel=_ENOUGH)
-    encoding: str = setting("lines", names=designed_kinds, metavar="NAME", panel=_PLANE)
+    until_error: Fraction | None = setting(None, cure="Five per cent are 0.05.")
+    until_gain: Positive | None = None
+    encoding: str = setting("lines", names=designed_kinds)
 
     def __post_init__(self) -> None:
         if isinstance(self.strategy, str):
@@ -461,95 +412,39 @@ class DesignRecipe(Settings):
         return self.block or encoding.usual_block
 
     @property
-    def echoes(self) -> int:
-        """Echoes of a train in the acquisition: without a setting of their own as many as lines are chosen at once.
+    def trains(self) -> tuple[str, int, int | None]:
+        """Order, echoes of a train, and the echo that measures DC, if there is one.
 
-        In a plane, whose blocks are chosen for the cost of inference, and of shots it is one.
+        A block is a train; in a plane, whose blocks are also chosen for the cost of inference, only if there is an order.
         """
-        return self.train or (self.block if KINDS[self.encoding].blocks_are_trains else None) or 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShotRecipe(Settings):
-    """Spokes and arms of spirals to choose from, and what gradients can do.
-
-    Spirals are played as fast as amplitude, slew rate and raster allow over the field of view.
-
-    Parameters
-    ----------
-    angles : int, optional
-        Equispaced angles to choose from, over half a turn (radial) or a full one (spiral). Chosen ones lose to
-        as many spread evenly over half a turn (--strategy half-turn): measured on heads, by 7 to 24 %.
-    density : float
-        Spirals: exponent of the radius; above 1 turns are closer at the centre.
-    field_of_view : float
-        Spirals: metres.
-    amplitude : float
-        Spirals: largest gradient, T/m.
-    slew : float
-        Spirals: largest slew rate, T/m/s.
-    raster : float
-        Spirals: time between two values of a waveform, s.
-    """
-
-    angles: int | None = setting(None, least=1, unset="four per shot", metavar="N", panel=_SHOTS, expert=True)
-    density: float = setting(1.0, above=0, expert=True)
-    field_of_view: float = setting(0.24, above=0, most=1, expert=True)
-    amplitude: float = setting(0.04, above=0, expert=True)
-    slew: float = setting(150.0, above=0, expert=True)
-    raster: float = setting(10e-6, above=0, expert=True)
+        name, *echo = self.order.split(":")
+        echoes = self.block if KINDS[self.encoding].blocks_are_trains or name != "as-chosen" else None
+        return name, echoes or 1, int(echo[0]) if echo else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConstraintRecipe(Settings):
-    """Constraints that a sequence puts on the lines, or on the samples of a plane.
+    """Constraints of a sequence on the lines, or on the samples of a plane.
 
     Parameters
     ----------
     forbid : str, optional
         Lines that must not be measured, numbered from 0.
     require : str, optional
-        Lines that must be; they are measured at the start.
-    centre : int, optional
-        So many lines nearest to DC must be measured, too.
+        Lines that must be measured; the design begins with them.
     partial_fourier : float, optional
         Keep this fraction of the grid, 0.5 to 1, with all lines of positive ky.
     max_jump : int, optional
         Largest distance between consecutive lines. The target always stays within reach.
     shutter : bool
         Leave out the corners of the plane, outside of the ellipse that touches its edges.
-    calibration : int, optional
-        Side of the square around the centre of the plane that is always measured.
     """
 
-    forbid: str | None = setting(None, check=line_numbers, metavar="0-9,250", panel=_CONSTRAINTS)
-    require: str | None = setting(None, check=line_numbers, metavar="16,48", panel=_CONSTRAINTS)
-    centre: int | None = setting(None, least=1, expert=True)
-    partial_fourier: float | None = setting(None, least=0.5, most=1, metavar="P", panel=_CONSTRAINTS)
-    max_jump: int | None = setting(None, least=1, metavar="J", panel=_CONSTRAINTS)
-    shutter: bool = setting(False, panel=_PLANE)
-    calibration: int | None = setting(None, least=1, unset="none", metavar="N", panel=_PLANE)
-
-    def rules(self, readouts: Readouts | None = None) -> Constraints:
-        """The constraints of the readouts, by default of lines, as a design takes them.
-
-        Raises
-        ------
-        InputError
-            For lists that are not understood, lines that are both forbidden and required, and settings that these
-            readouts do not know.
-        """
-        from mri_design.readouts import LineReadouts
-
-        readouts = LineReadouts((1, 1)) if readouts is None else readouts
-        kind, lists = readouts.kind, {"forbid": "forbidden", "require": "required"}
-        limits = {name: value for name, value in vars(self).items() if value not in (None, False)}
-        for name in (name for name in limits if name not in kind.limits):
-            got = "a shutter" if name == "shutter" else str(limits[name])
-            cure = f"{kind.several.capitalize()} have {', '.join(kind.limits)}." if kind.limits else "Leave it out."
-            raise InputError(f"recipe: constraints.{name}", got, f"none where {kind.several} are chosen", cure)
-        numbers = {to: line_numbers(limits.pop(name), f"{to} lines") for name, to in lists.items() if name in limits}
-        return readouts.constraints(**numbers, **limits)
+    forbid: str | None = setting(None, check=line_numbers)
+    require: str | None = setting(None, check=line_numbers)
+    partial_fourier: Annotated[float, Meta(ge=0.5, le=1)] | None = None
+    max_jump: Count | None = None
+    shutter: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -559,91 +454,78 @@ class ReconstructionRecipe(Settings):
     Parameters
     ----------
     method : {"mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"}
-        How the image is made.
-    weight : float
-        Of l1-wavelet and total-variation: the penalty, relative to the brightest pixel of the zero-filled
-        image.
-    damping : float
-        Of least-squares: Tikhonov's weight, in units of X^H X; keeps images stable where coils determine
-        little.
-    std_samples : int
-        Posterior samples for the error bars, where no control variate gives them.
+        How the image is reconstructed.
+    weight : float, optional
+        Regularisation weight: for l1-wavelet and total-variation of the penalty, relative to the brightest pixel of
+        the zero-filled image; for least-squares Tikhonov's, in units of X^H X.
     band_factors : bool
-        Mean of one coil: bands of k-space that are too small or too large are corrected by what random heads
-        taught, as far as lines held back agree.
+        Mean of one coil: bands of k-space that are too small or too large are corrected by factors learnt from
+        random heads, as far as lines held back agree.
     noise_map : bool
-        Mean and least squares: what the noise of the samples does to every pixel, and the g-factor of the
-        coils.
+        Mean and least squares: a map of the noise of every pixel, and the g-factor of the coils.
     draws : int
-        Mean: so many draws of the image beside it, for errors of means of regions (mri-design measure).
+        Mean: number of posterior draws that are kept, for errors of means of regions (mri-design measure).
     """
 
-    method: Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"] = setting(
-        "mean", metavar="NAME"
-    )
-    weight: float = setting(0.003, above=0, expert=True)
-    damping: float = setting(0.001, above=0, expert=True)
-    std_samples: int = setting(48, least=2, expert=True)
+    method: Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"] = "mean"
+    weight: Positive | None = setting(None, unset="0.003 for penalties, 0.001 for least squares", expert=True)
     band_factors: bool = setting(True, expert=True)
-
-    noise_map: bool = setting(False)
-    draws: int = setting(0, least=0, most=64)
+    noise_map: bool = False
+    draws: Annotated[int, Meta(ge=0, le=64)] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationRecipe(Settings):
-    """Simulation of k-space from images that come without.
+    """Simulation of k-space from images.
 
     Parameters
     ----------
-    matrix : int, optional
-        Lines and readout samples.
     noise : float
         Standard deviation per real component, relative to the 99.5th percentile of the image.
     phase : {"own", "smooth", "rough", "none"}, optional
-        Phase.
+        Phase of the image.
     coils : int
         Simulated receive coils.
     """
 
-    matrix: int | None = setting(256, least=16, most=2048, unset="the image's")
-    noise: float = setting(0.007, above=0, below=1, expert=True)
+    noise: Fraction = setting(0.007, expert=True)
     phase: Literal["own", "smooth", "rough", "none"] | None = setting(
         None, unset="the image's own, else smooth", expert=True
     )
-    coils: int = setting(1, least=1, most=64, expert=True)
+    coils: Annotated[int, Meta(ge=1, le=64)] = setting(1, expert=True)
 
 
 @briefly
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Settings):
-    """All settings of an experiment; every field has a default.
+    """The settings of an experiment; every field has a default.
 
-    `Recipe.of` makes one of plain values, as a TOML file has them; `replacing` changes settings of a section.
-
-    Parameters
-    ----------
-    fft : {"scipy", "pyfftw"}
-        pyfftw is faster for some sizes, but its last bits vary between processes.
+    `Recipe.of` makes one from plain values, as a TOML file has them; `replacing` changes settings of a section.
     """
 
-    prior: tuple[BlockRecipe, ...] = (  # or blocks that a script made, and no recipe file can hold
-        BlockRecipe(kind="pixels", scale=100.0, tau_limit=0.4, tau_limit_bright=0.02),
-        BlockRecipe(kind="differences", scale=10.0, tau_limit_with_non_local=0.1),
+    prior: tuple[BlockRecipe, ...] = (  # or blocks of a script, which no recipe file can hold
+        BlockRecipe(kind="pixels", scale=100.0, tau_limit=0.4),
+        BlockRecipe(kind="differences", scale=10.0),
         BlockRecipe(kind="non-local", scale=0.8, isotropic=True, tau_limit=1.0),
     )
     phase: PhaseRecipe = PhaseRecipe()
     input: InputRecipe = InputRecipe()
-    noise: NoiseRecipe = NoiseRecipe()
     coils: CoilRecipe = CoilRecipe()
     companion: CompanionRecipe = CompanionRecipe()
     inference: InferenceRecipe = InferenceRecipe()
     design: DesignRecipe = DesignRecipe()
-    shots: ShotRecipe = ShotRecipe()
     constraints: ConstraintRecipe = ConstraintRecipe()
     reconstruction: ReconstructionRecipe = ReconstructionRecipe()
     simulation: SimulationRecipe = SimulationRecipe()
-    fft: Literal["scipy", "pyfftw"] = setting("scipy", expert=True)
+
+    @classmethod
+    def checked(cls, name: str, value: Any, prefix: str = "") -> Any:
+        """A section; blocks of the prior may also be objects of a script."""
+        if name != "prior":
+            return super().checked(name, value, prefix)
+        if not isinstance(value, list | tuple):
+            raise InputError(f"{prefix}prior", described(value), "a list of [[prior]] tables, or of blocks")
+        return tuple(_block(one, f"{prefix}prior.{place}") for place, one in enumerate(value))
 
     def blocks(self) -> tuple[SparsityBlock | SiteBlock, ...]:
         """The prior as the model takes it.
@@ -655,25 +537,44 @@ class Recipe(Settings):
         """
         if not self.prior:
             raise InputError("recipe: prior", "no block", "at least one [[prior]] table")
-        return tuple(block.made() if isinstance(block, BlockRecipe) else block for block in self.prior)
+        return tuple(one.block() if isinstance(one, BlockRecipe) else one for one in self.prior)
+
+    def rules(self, readouts: Readouts | None = None) -> Constraints:
+        """The constraints of the readouts, by default of lines, as a design takes them.
+
+        Raises
+        ------
+        InputError
+            For lists that are not understood, lines that are both forbidden and required, and constraints that these
+            readouts do not have.
+        """
+        from mri_design.readouts import LineReadouts
+
+        readouts = LineReadouts((1, 1)) if readouts is None else readouts
+        kind, lists = readouts.kind, {"forbid": "forbidden", "require": "required"}
+        limits = {name: value for name, value in vars(self.constraints).items() if value not in (None, False)}
+        for name in (name for name in limits if name not in kind.limits):
+            got = "a shutter" if name == "shutter" else str(limits[name])
+            cure = f"{kind.several.capitalize()} have {', '.join(kind.limits)}." if kind.limits else "Leave it out."
+            raise InputError(f"recipe: constraints.{name}", got, f"none where {kind.several} are chosen", cure)
+        numbers = {to: line_numbers(limits.pop(name), f"{to} lines") for name, to in lists.items() if name in limits}
+        if kind.square and self.design.start is not None:
+            limits["calibration"] = self.design.start
+        return readouts.constraints(**numbers, **limits)
 
     @property
     def slice_settings(self) -> dict[str, Any]:
-        """What is measured one by one, prior, FFT and what is known of the phase, as `Scan.slice_model` takes them."""
-        known = {"library": self.fft, "phase": self.phase.prior()}
-        return {"encoding": self.design.encoding, "prior": self.blocks(), **known}
+        """Encoding, prior and phase prior, as `Scan.slice_model` takes them."""
+        return {"encoding": self.design.encoding, "prior": self.blocks(), "phase": self.phase.prior()}
 
     @property
     def calibration_lines(self) -> int | None:
-        """Centre lines, or side of a square, for coil maps that the design's own settings ask for; None is the usual.
-
-        Coil maps come from what a design begins with.
-        """
-        return self.design.start if KINDS[self.design.encoding].centre_first else self.constraints.calibration
+        """Centre lines, or side of a square, that the design begins with, if the recipe says so: for the coil maps."""
+        return self.design.start if KINDS[self.design.encoding].on_grid else None
 
     def of_another_file(self) -> Recipe:
-        """The recipe without what is true of the samples of one file alone: axes, centre and noise."""
-        return replace(self, input=replace(self.input, dims=None, centre=None), noise=NoiseRecipe())
+        """The recipe without what belongs to the samples of one file: axes, centre and noise."""
+        return replace(self, input=replace(self.input, dims=None, centre=None, noise=None))
 
     def with_strategy(self, name: str | None) -> Recipe:
         """The recipe with this strategy; without a name with its own, or, of shots, with one that can choose them."""
@@ -693,23 +594,21 @@ class Recipe(Settings):
             For a section or setting that does not exist, and for values that a recipe file could not have either; an
             oracle may be named, as with ``--strategy``.
         """
-        if section == "prior":
-            if set(settings) != {"blocks"}:
-                cure = "Blocks are replaced as a whole: replacing('prior', blocks=[...])."
-                raise InputError("recipe: prior", f"{', '.join(settings)}", "blocks", cure)
-            if (blocks := settings["blocks"]) is None:
-                return self
-            if not isinstance(blocks, list | tuple) or not blocks:
-                wanted = "a list of SparsityBlocks, SiteBlocks or mappings"
-                raise InputError("recipe: blocks", described(blocks), wanted)
-            read = (_read(BlockRecipe, block, "recipe", f"blocks.{place}") for place, block in enumerate(blocks))
-            return replace(self, prior=tuple(read))
+        if section == "prior" and set(settings) != {"blocks"}:
+            cure = "Blocks are replaced as a whole: replacing('prior', blocks=[...])."
+            raise InputError("recipe: prior", f"{', '.join(settings)}", "blocks", cure)
         present = getattr(self, section) if section in self.declared() else None
         given = {name: value for name, value in settings.items() if value is not None}
-        if isinstance(present, Settings) and not given:
+        if present is not None and not given:
             return self
-        whole = present.plain() | given if isinstance(present, Settings) else settings
-        changed = _read(Recipe, {section: whole}, "recipe")  # which refuses what is no section
+        whole: Any = given.get("blocks", settings)
+        if isinstance(present, Settings):
+            known = present.plain()
+            whole = known | {
+                name: known[name] | value if isinstance(known.get(name), dict) and isinstance(value, Mapping) else value
+                for name, value in given.items()
+            }
+        changed = _read({section: whole}, "recipe")  # which refuses what is no section
         return replace(self, **{section: getattr(changed, section)})
 
     def with_settings(self, texts: Iterable[str]) -> Recipe:
@@ -741,18 +640,52 @@ class Recipe(Settings):
     def as_settings(self) -> dict[str, Any]:
         """Plain values for a manifest; of noise samples the file's name and checksum, without its folder."""
         settings = self.plain()
-        if self.noise.samples is not None:
+        if self.input.noise_samples is not None:
             from mri_design.scan.io.bart import is_bart, pair_of
             from mri_design.scan.io.safe import check_file
 
-            path = Path(self.noise.samples)
+            path = Path(self.input.noise_samples)
             path = pair_of(path)[1] if is_bart(path) else path
             check_file(path)
-            settings["noise"]["samples"] = f"{path.name} {sha256(path.read_bytes()).hexdigest()[:16]}"
+            settings["input"]["noise"] = f"{path.name} {sha256(path.read_bytes()).hexdigest()[:16]}"
         return settings
 
 
+def _block(value: object, place: str) -> Any:
+    """A block of plain values, as a ``[[prior]]`` table has them; a block of a script stays the same."""
+    if isinstance(value, Mapping | BlockRecipe):
+        return value if isinstance(value, BlockRecipe) else BlockRecipe.of(value, place)
+    from mri_design.model.generalized_linear import SiteBlock
+    from mri_design.model.sparsity import SparsityBlock
+
+    if not isinstance(value, SparsityBlock | SiteBlock):
+        raise InputError(place, described(value), "a [[prior]] table, a SparsityBlock or a SiteBlock")
+    return value
+
+
 Settings.sections = {name: type(value) for name, value in vars(Recipe()).items() if isinstance(value, Settings)}
+_ARGUMENT = "Leave it out; scripts give it to SparsityBlock."
+_OF_SPIRALS = "Leave it out; scripts register shots of their own by register_trajectory."
+Settings.renamed = {
+    "fft": "Leave it out.",
+    **dict.fromkeys(("prior.wavelet", "prior.levels"), 'Write kind = "wavelet:db4:3" in [[prior]].'),
+    **dict.fromkeys(("prior.tau_limit_with_non_local", "prior.tau_limit_bright", "prior.reweighted"), _ARGUMENT),
+    "phase.imaginary_ratios": "Leave it out; scripts give it to PhasePrior.",
+    **{f"input.{name}": f"Write series = {{{name} = ...}} in [input]." for name in get_args(Counter)},
+    "noise": "Write noise in [input]: the standard deviation, or a file.",
+    "coils.compress_coils": "Write compress in [coils].",
+    "companion.companion_strength": "Write strength in [companion].",
+    "companion.trust_companion": "Write trust in [companion].",
+    "companion.register_companion": "Leave it out: other images are always registered.",
+    "inference.lanczos_steps": "Write samples in [inference].",
+    **dict.fromkeys(("inference.inner_iterations", "inference.memory", "reconstruction.std_samples"), "Leave it out."),
+    "design.train": "Write block in [design]: a block of lines is an echo train.",
+    "design.effective_echo": 'Write order = "interleaved:4" in [design].',
+    "shots": _OF_SPIRALS,
+    **dict.fromkeys(("constraints.centre", "constraints.calibration"), "Write start in [design]."),
+    "reconstruction.damping": "Write weight in [reconstruction].",
+    "simulation.matrix": "Write matrix in [input].",
+}
 
 
 def _toml_value(text: str) -> Any:
@@ -763,6 +696,19 @@ def _toml_value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+def recipe_schema() -> dict[str, Any]:
+    """JSON Schema of recipes, by which editors complete and check a TOML file."""
+    sections = {name: section.json_schema() for name, section in Settings.sections.items()}
+    blocks = {"type": "array", "minItems": 1, "items": BlockRecipe.json_schema()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A recipe of mri-design",
+        "type": "object",
+        "properties": {"prior": blocks, **sections},
+        "additionalProperties": False,
+    }
 
 
 def load_recipe(source: str | Path | None = None) -> Recipe:
@@ -791,7 +737,7 @@ def load_recipe(source: str | Path | None = None) -> Recipe:
         got = getattr(error, "strerror", None) or str(error)
         wanted = f"a readable TOML file or one of: {', '.join(shipped)}"
         raise InputError(named, got, wanted, did_you_mean(path.name, shipped)) from error
-    recipe = _read(Recipe, settings, named)
+    recipe = _read(settings, named)
     strategy, wanted = recipe.design.strategy, ""
     if split_name(strategy)[0] in ORACLES:
         wanted = "a strategy that does without the truth; oracles are named with --strategy only"
@@ -811,14 +757,14 @@ def recipe_from(recipe: Recipe | str | Path | Mapping[str, object] | None) -> Re
         As `load_recipe` and `Recipe.of`.
     """
     if isinstance(recipe, Mapping):
-        return _read(Recipe, recipe, "recipe")
+        return _read(recipe, "recipe")
     return recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
 
 
-def _read(kind: type[S], settings: object, recipe: str, place: str = "") -> S:
-    """A section or a whole recipe from plain values; errors say which recipe it is."""
+def _read(settings: object, recipe: str) -> Recipe:
+    """A recipe from plain values; errors say which recipe it is."""
     try:
-        return kind.of(settings, place)
+        return Recipe.of(settings)
     except InputError as error:
         raise error.about(f"{recipe}: {error.field}") from error
 

@@ -76,6 +76,10 @@ _DUAL_STEP = 0.03
 """Step of the primal-dual method on edges, whose dual image is no larger than lambda; that on the image is the largest
 that converges, 1 / 9 of its inverse. With steps of 1 and 1 / 9 images of few lines are far from the minimum after 300
 iterations (results/coils/everyday.md)."""
+PENALTY, DAMPING = 0.003, 0.001
+"""Weights of l1-wavelet and total-variation, and of least squares, unless a recipe has one."""
+STD_SAMPLES = 48
+"""Posterior samples for error bars, if no control variate gives them."""
 _SETTLED = 1e-2
 """Relative change over the last tenth of the iterations below which they have converged."""
 Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"]
@@ -316,11 +320,12 @@ def _without_prior(
         return Image(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
     asked, noise = recipe.reconstruction, None
     if method in TEXTBOOK:
-        image, ended = textbook(slice_model, lines, method, asked.weight)
+        image, ended = textbook(slice_model, lines, method, asked.weight or PENALTY)
     else:
         model = slice_model.model(lines, signal)
-        image, ended = least_squares(model, damping=asked.damping)
-        noise = least_squares_noise(model, asked.damping, rng) if asked.noise_map else None
+        damping = asked.weight or DAMPING
+        image, ended = least_squares(model, damping=damping)
+        noise = least_squares_noise(model, damping, rng) if asked.noise_map else None
     return Image(image, None, ended, noise=noise)
 
 
@@ -360,7 +365,7 @@ class _Estimate:
         self.phase: PhaseChoice | None = None
         self.companions: CompanionChoice | None = None
         given = recipe.companion
-        self._asked = CompanionPrior(given.companion_strength, given.trust_companion, given.register_companion)
+        self._asked = CompanionPrior(given.strength, given.trust)
         self.posterior: GaussianPosterior
         self.local: GaussianPosterior | None = None
 
@@ -373,7 +378,7 @@ class _Estimate:
         if one.phase is not None or not wanted.chosen_by_what_is_held_back(one.candidates.name):
             return
         one_sided = one.candidates.one_sided(self.lines)
-        self.phase = held_back.choose_phase(self.without, wanted.imaginary_ratios, one_sided=one_sided)
+        self.phase = held_back.choose_phase(self.without, one_sided=one_sided)
         self.alone = self.known = replace(one, phase=self.phase.phase)
         self.without = self.judging = None if self.without is None else self.without.under(self.phase.phase)
         self.start = self.start if self.phase.phase is None else None
@@ -453,7 +458,7 @@ class _Estimate:
         """The image with standard deviations, and the draws that the recipe asks for, scaled to its predicted error."""
         self.options.watch("error bars")
         alone, posterior, asked = self.alone, self.posterior, self.recipe.reconstruction
-        std = pixel_std(posterior, asked.std_samples, self.rng)
+        std = pixel_std(posterior, STD_SAMPLES, self.rng)
         before = posterior if self.local is None else self.local
         if alone is not self.known:
             before = local_posterior(alone, self.lines, self.engine, self.seed, self.options.signal)

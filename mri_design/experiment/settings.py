@@ -1,24 +1,22 @@
-"""Settings that are declared once, for recipes, flags and the pages that list them.
+"""Settings that are declared once: recipes are checked against them, and flags, tables and a schema are made of them.
 
-A section of a recipe is a frozen dataclass whose fields say what they take (`setting`), and whose docstring says what
-they are for. Recipes are checked against that, flags are made from it (`mri_design.cli.flags`), and the tables of the
-pages as well. Reading it imports nothing that takes time, because ``--help`` waits for it.
+A section of a recipe is a frozen dataclass. The annotation of a field says which values it takes, in msgspec's terms
+(``Annotated[int, Meta(ge=1)]``), `setting` adds what an annotation cannot say, and the docstring explains it.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import math
-import operator
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from mri_design.brief import brief
 from mri_design.errors import InputError, described, did_you_mean
@@ -27,154 +25,91 @@ from mri_design.registry import full_name
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What one setting takes: its type, as it is annotated, and what is declared beside it.
+    """One setting: which values it takes, its default, and what pages and help say about it.
 
     Parameters
     ----------
-    least, above, most, below : float, optional
-        Limits of a number: included, excluded.
-    members : (int, int), optional
-        How many numbers a list may have.
-    unset : str
-        What is in force where the setting has no value and the recipe names none.
-    check : callable, optional
-        Raises `InputError` for a value that is none; the field of the error does not matter.
-    names : mapping, or callable, optional
-        Every value of a text, where more may be registered: a table by these names, or what lists them.
-    expert : bool
-        Whether few recipes need it; the pages show it in a table of its own.
-    metavar, panel : str, optional
-        Of the flag: what stands for the value, and the part of ``--help``.
-    cure : str
-        End of the message where the value is refused.
+    hint : type
+        Its annotation, which msgspec checks.
+    default : object
+        ``dataclasses.MISSING`` if every recipe has to give it.
     help : str
-        In a sentence or two, for recipe, pages and command line: its entry in the docstring of the section.
-    base : type
-        ``bool``, ``int``, ``float``, ``str``, ``tuple`` or a class of `Settings`.
-    listed : tuple of str
-        Every value of a text that is annotated with them.
-    optional : bool
-        Whether None stands for no value.
-    inner : Setting, optional
-        Of the members of a tuple.
-    words : tuple of str
-        Texts that may be given instead of a number.
+        One or two sentences: its entry in the docstring of the section.
+    names : mapping or callable, optional
+        Names that a text may have, if more can be registered: a table, or a function that lists them.
+    check : callable, optional
+        Raises `InputError` for a value that is not allowed. A text may then have more after its name and a colon.
+    unset : str
+        What holds without a value.
+    expert : bool
+        Whether few recipes need it.
+    cure : str
+        What to do about a wrong value.
     """
 
-    least: float | None = None
-    above: float | None = None
-    most: float | None = None
-    below: float | None = None
-    members: tuple[int, int] | None = None
-    unset: str = ""
-    check: Callable[[Any], object] | None = None
-    names: Mapping[str, object] | Callable[[], tuple[str, ...]] | None = None
-    expert: bool = False
-    metavar: str | None = None
-    panel: str | None = None
-    cure: str = ""
+    hint: Any = str
+    default: Any = MISSING
     help: str = ""
-    base: Any = str
-    listed: tuple[str, ...] = ()
-    optional: bool = False
-    inner: Setting | None = None
-    words: tuple[str, ...] = ()
-
-    def annotated(self, hint: Any) -> Setting:
-        """The setting with the type that an annotation means."""
-        if get_origin(hint) in (Union, UnionType):
-            kinds = [one for one in get_args(hint) if one is not NoneType]
-            words = tuple(word for other in kinds[1:] for word in get_args(other))
-            return replace(self.annotated(kinds[0]), optional=NoneType in get_args(hint), words=words)
-        if get_origin(hint) is Literal:
-            return replace(self, base=str, listed=get_args(hint))
-        if get_origin(hint) is tuple:
-            return replace(self, base=tuple, inner=self.annotated(get_args(hint)[0]))
-        return replace(self, base=hint)
-
-    @property
-    def limits(self) -> str:
-        """Limits in words, behind a comma; empty without any."""
-        if self.least is not None and self.most is not None:
-            return f", {self.least:g} to {self.most:g}"
-        given = {words: getattr(self, name) for name, (_, words) in _LIMITS.items()}
-        text = " and ".join(words.format(limit) for words, limit in given.items() if limit is not None)
-        return f", {text}" if text else ""
+    names: Mapping[str, object] | Callable[[], tuple[str, ...]] | None = None
+    check: Callable[[Any], object] | None = None
+    unset: str = ""
+    expert: bool = False
+    cure: str = ""
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Every value of a text that has only some."""
+        """The names that a text may have; empty if any text is allowed."""
         names = self.names() if callable(self.names) else self.names
-        return self.listed if names is None else tuple(names)
+        kinds = (self.hint, *get_args(self.hint))
+        listed = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
+        return listed if names is None else tuple(names)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the values, with the default and the help."""
+        schema = msgspec.json.schema(self.hint)
+        if self.names is not None:  # further ones may be registered
+            schema["examples"] = list(self.choices)
+        known = {} if self.default in (MISSING, None) else {"default": self.default}
+        return schema | known | ({"description": self.help} if self.help else {})
 
     @property
     def wanted(self) -> str:
-        """Noun phrase that says which values are taken."""
-        if self.choices:
-            *others, last = map(repr, self.choices)
-            return f"{', '.join(others)} or {last}"
-        if self.base in (int, float):
-            number = ("a whole number" if self.base is int else "a finite number") + self.limits
-            return " or ".join([number, *map(repr, self.words)])
-        if self.inner is not None:
-            many = "" if self.members is None else " of {} to {}".format(*self.members)
-            return f"a list{many}, each {self.inner.wanted}"
-        return {bool: "true or false", str: "text in quotes"}[self.base]
+        """The allowed values in words."""
+        return _listed(self.choices) if self.choices else _in_words(self.schema)
 
     def checked(self, value: Any, place: str) -> Any:
-        """The value as it is kept: numbers as numbers, lists as tuples, tables as sections.
+        """The value in its type: integers as floats where these are wanted, lists as tuples, names in full.
 
         Raises
         ------
         InputError
-            About ``place``.
+            If the setting does not take the value; the field is ``place``.
         """
-        if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
-            return value
-        if issubclass(self.base, Settings):
-            return value if isinstance(value, self.base) else self.base.of(value, place)
-        if self.inner is not None:
-            return self._members(value, place, self.inner)
-        value = value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
+        if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+            value = value.item()
         if self.choices and isinstance(value, str):
-            if (value := full_name(value, self.choices)) in self.choices:
-                return value
-            name, near = place.rpartition(".")[2], did_you_mean(value, self.choices)
-            raise InputError(place, f"unknown {name} {value!r}", self.wanted, near)
-        right = type(value) is self.base or (self.base is float and type(value) is int)
-        if self.choices or not right or (self.base in (int, float) and not self._allows(value)):
-            raise InputError(place, described(value), self.wanted, self.cure)
-        if self.check is not None:
+            name, *more = value.split(":", 1) if self.check else (value,)
+            if (name := full_name(name, self.choices)) not in self.choices:
+                got = f"unknown {place.rpartition('.')[2]} {value!r}"
+                raise InputError(place, got, self.wanted, did_you_mean(name, self.choices))
+            value = ":".join([name, *more])
+        try:
+            value = msgspec.convert(value, self.hint)
+        except msgspec.ValidationError as error:
+            got = f"{value}" if isinstance(value, list | tuple | dict) else described(value)
+            raise InputError(place, got, self.wanted, self.cure) from error
+        if self.check is not None and value is not None:
             try:
                 self.check(value)
             except InputError as error:
                 raise error.about(place) from error
-        return float(value) if self.base is float else value
-
-    def _allows(self, number: float) -> bool:
-        """Whether a number is finite and within the limits."""
-        given = ((within, getattr(self, name)) for name, (within, _) in _LIMITS.items())
-        return math.isfinite(number) and all(limit is None or within(number, limit) for within, limit in given)
-
-    def _members(self, value: Any, place: str, inner: Setting) -> tuple[Any, ...]:
-        least, most = self.members or (0, math.inf)
-        if not isinstance(value, list | tuple) or not least <= len(value) <= most:
-            wanted = f"one [[{place}]] table or several" if issubclass(inner.base, Settings) else self.wanted
-            raise InputError(place, described(value), wanted, self.cure)
-        return tuple(inner.checked(one, f"{place}.{i}") for i, one in enumerate(value))
-
-
-_LIMITS: dict[str, tuple[Callable[[float, float], bool], str]] = {
-    "least": (operator.ge, "{:g} or more"),
-    "above": (operator.gt, "above {:g}"),
-    "most": (operator.le, "{:g} or less"),
-    "below": (operator.lt, "below {:g}"),
-}
+        return value
 
 
 def setting(default: Any = MISSING, **described: Any) -> Any:
-    """A field of a section: its default, and what its `Setting` says beside the help."""
-    return field(default=default, metadata={"setting": Setting(**described)})
+    """A field of a section: its default, and further parameters of its `Setting`."""
+    return field(default=default, metadata=described)
 
 
 def docstring(made: Any) -> str:
@@ -189,15 +124,25 @@ def docstring(made: Any) -> str:
 
 
 class Settings:
-    """A section of a recipe: a frozen dataclass that refuses values which its fields do not allow."""
+    """A section of a recipe: a frozen dataclass that checks its values."""
 
     sections: ClassVar[Mapping[str, type[Settings]]] = {}
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Settings of earlier versions, by their paths: the cure of the error."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, one.name)
-            if value is not one.default:  # defaults are not looked at, so that they cost no time
-                object.__setattr__(self, one.name, self.declared()[one.name].checked(value, one.name))
+        for name, one in self.declared().items():
+            value = getattr(self, name)
+            if value is not one.default:  # defaults are right
+                object.__setattr__(self, name, self.checked(name, value))
+
+    @classmethod
+    def checked(cls, name: str, value: Any, prefix: str = "") -> Any:
+        """A value of a setting; errors name it with a prefix."""
+        one = cls.declared()[name]
+        if isinstance(one.hint, type) and issubclass(one.hint, Settings):
+            return value if isinstance(value, one.hint) else one.hint.of(value, f"{prefix}{name}")
+        return one.checked(value, f"{prefix}{name}")
 
     @classmethod
     def of(cls, values: object, place: str = "") -> Self:
@@ -206,41 +151,59 @@ class Settings:
         Parameters
         ----------
         values : mapping of str to object
-            What differs from the defaults; a section where it contains others.
+            Values that differ from the defaults; those of a section inside are mappings, too.
         place : str
-            Where it stands, for errors.
+            Path of the section, for errors.
 
         Raises
         ------
         InputError
-            For a setting that does not exist, a missing one, and a value that is none.
+            For an unknown or missing setting, and a value that it does not take.
         """
         if not isinstance(values, Mapping):
             wanted = f"a table [{place}]" if place else "a table of settings"
             raise InputError(place or "recipe", described(values), wanted)
-        known = cls.declared()
         prefix = f"{place}." if place else ""
         for name, value in values.items():
-            if name not in known:
+            if name not in cls.declared():
                 raise cls._unknown(str(name), value, prefix)
-        checked = {name: known[name].checked(value, f"{prefix}{name}") for name, value in values.items()}
-        for one in fields(cls):  # type: ignore[arg-type]
-            if one.name not in values and one.default is MISSING:
-                cure = f"Give {prefix}{one.name} a value."
-                raise InputError(f"{prefix}{one.name}", "nothing", known[one.name].wanted, cure)
-        return cls(**checked)
+        for name, one in cls.declared().items():
+            if name not in values and one.default is MISSING:
+                raise InputError(f"{prefix}{name}", "nothing", one.wanted, f"Give {prefix}{name} a value.")
+        return cls(**{name: cls.checked(name, value, prefix) for name, value in values.items()})
 
     @classmethod
     @cache
     def declared(cls) -> dict[str, Setting]:
         """Every setting by its name."""
-        hints, found = get_type_hints(cls), dict[str, Setting]()
         entries = "".join(docstring(each) + "\n" for each in reversed(cls.__mro__))
         helps = dict(re.findall(r"^(\w+) : .*\n((?: {4}.*\n)+)", entries, re.MULTILINE))
-        for one in fields(cls):  # type: ignore[arg-type]
-            help_text = " ".join(helps.get(one.name, "").split())
-            found[one.name] = replace(one.metadata.get("setting", Setting()), help=help_text).annotated(hints[one.name])
-        return found
+        hints = get_type_hints(cls, include_extras=True)
+        return {
+            one.name: Setting(
+                hint=hints[one.name],
+                default=one.default,
+                help=" ".join(helps.get(one.name, "").split()),
+                **one.metadata,
+            )
+            for one in fields(cls)  # type: ignore[arg-type]
+        }
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """JSON Schema of the section, as a TOML file has it."""
+        return {
+            "type": "object",
+            "description": cls.summary(),
+            "properties": {name: one.schema for name, one in cls.declared().items()},
+            "required": [name for name, one in cls.declared().items() if one.default is MISSING],
+            "additionalProperties": False,
+        }
+
+    @classmethod
+    def summary(cls) -> str:
+        """What the docstring says about the section as a whole, in one line."""
+        return " ".join(docstring(cls).partition("Parameters\n")[0].split())
 
     def plain(self) -> dict[str, Any]:
         """Values as a manifest has them: tables as dictionaries, tuples as lists."""
@@ -248,15 +211,13 @@ class Settings:
 
     @classmethod
     def _unknown(cls, name: str, value: object, prefix: str) -> InputError:
-        known, place = cls.declared(), f"{prefix}{name}"
+        known, path = cls.declared(), re.sub(r"\.\d+\.", ".", f"{prefix}{name}")
         near = did_you_mean(name, list(known)).replace("mean ", f"mean {prefix}")
         elsewhere = [f"{other}.{name}" for other, section in cls.sections.items() if name in section.declared()]
-        if not near and elsewhere:
-            near = f"Did you mean {elsewhere[-1]}?"
+        cure = cls.renamed.get(path) or near or (f"Did you mean {elsewhere[-1]}?" if elsewhere else "")
         what = "section" if not prefix and isinstance(value, Mapping) else "setting"
         wanted = f"a setting of [{prefix.partition('.')[0]}]" if prefix else "one of"
-        wanted += f": {', '.join(known)}"
-        return InputError(place, f"an unknown {what}", wanted, near)
+        return InputError(f"{prefix}{name}", f"an unknown {what}", f"{wanted}: {', '.join(known)}", cure)
 
 
 def _plain(value: Any) -> Any:
@@ -264,4 +225,37 @@ def _plain(value: Any) -> Any:
         return value.plain()
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
-    return value if value is None or isinstance(value, str | float | int) else {"own": brief(value)}
+    return value if value is None or isinstance(value, str | float | int | dict) else {"own": brief(value)}
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _in_words(schema: Mapping[str, Any]) -> str:
+    """The values that a JSON Schema allows, as a noun phrase."""
+    if "anyOf" in schema:
+        return " or ".join(_in_words(one) for one in schema["anyOf"] if one.get("type") != "null")
+    if "enum" in schema:
+        return _listed(tuple(schema["enum"]))
+    match schema["type"]:
+        case "integer" | "number" as kind:
+            number = {"integer": "a whole number", "number": "a finite number"}[kind]
+            if schema.keys() >= {"minimum", "maximum"}:
+                return f"{number}, {schema['minimum']:g} to {schema['maximum']:g}"
+            limits = [words.format(schema[name]) for name, words in _LIMITS.items() if schema.get(name, HUGE) < HUGE]
+            return f"{number}, {' and '.join(limits)}" if limits else number
+        case "array":
+            counts = sorted({schema[name] for name in ("minItems", "maxItems")})
+            one = schema["items"] or schema["prefixItems"][0]
+            return f"a list of {' to '.join(map(str, counts))}, each {_in_words(one)}"
+        case "object":
+            return f"a table of names, each {_in_words(schema['additionalProperties'])}"
+        case kind:
+            return {"boolean": "true or false", "string": "a text"}[kind]
+
+
+HUGE = 1e300
+"""Limit of numbers that are only required to be finite."""
+_LIMITS = {"minimum": "{:g} or more", "exclusiveMinimum": "above {:g}", "exclusiveMaximum": "below {:g}"}

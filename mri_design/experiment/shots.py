@@ -13,7 +13,7 @@ from mri_design.design.fixed import FixedAngles
 from mri_design.design.strategy import Strategy
 from mri_design.design.training import truth_or_none
 from mri_design.errors import InputError, positive_number
-from mri_design.experiment.recipe import Recipe, ShotRecipe
+from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, Kind
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
@@ -27,9 +27,15 @@ if TYPE_CHECKING:
     from mri_design.model.slice import SliceModel
     from mri_design.scan.simulation.scanner import EllipsePhase
 
-MakesShot = Callable[[ShotRecipe, int, int], NDArray[np.float64]]
-"""(settings, side of the square grid, shots of the design) -> one shot at angle 0, (sample, 2): columns (ky, kx) in
-cycles per field of view."""
+MakesShot = Callable[[int, int], NDArray[np.float64]]
+"""(side of the square grid, shots of the design) -> one shot at angle 0, (sample, 2): columns (ky, kx) in cycles per
+field of view."""
+SPIRAL_LIMITS = GradientLimits(amplitude=0.04, slew=150.0)
+"""How fast arms of spirals are played; a script that needs other limits registers arms of its own."""
+SPIRAL_FIELD_OF_VIEW = 0.24
+"""Metres over which the grid of arms of spirals extends."""
+ANGLES_PER_SHOT = 4
+"""Equispaced angles to choose from, for each shot of a design."""
 
 
 def register_trajectory(name: str, make: MakesShot, *, unit: str, several: str = "", turn: float = 2 * np.pi) -> None:
@@ -42,7 +48,7 @@ def register_trajectory(name: str, make: MakesShot, *, unit: str, several: str =
     name : str
         Of the encoding, in lower case.
     make : callable
-        (settings, side of the grid, shots of the design) -> one shot, (sample, 2), that comes near DC somewhere.
+        (side of the grid, shots of the design) -> one shot, (sample, 2), that comes near DC somewhere.
     unit, several : str
         What one is called, and what several are ("petal", "petals").
     turn : float
@@ -78,7 +84,7 @@ def candidates_of(
     Parameters
     ----------
     recipe : Recipe
-        Its ``design.encoding`` names the family, its ``shots`` their shape and how many angles there are.
+        Its ``design.encoding`` names the family.
     strategy : Strategy
         A set of fixed angles (`FixedAngles`) has its own in the place of equispaced ones.
     grid : tuple of int
@@ -92,9 +98,9 @@ def candidates_of(
     Raises
     ------
     InputError
-        For fewer angles than shots, more samples than `MOST_VALUES`, and gradients that break the limits.
+        For more samples than `MOST_VALUES`.
     """
-    family, settings, kind = recipe.design.encoding, recipe.shots, KINDS[recipe.design.encoding]
+    family, kind = recipe.design.encoding, KINDS[recipe.design.encoding]
     if kind.on is not None:
         readouts: Readouts = kind.on(grid)
         return readouts
@@ -102,32 +108,27 @@ def candidates_of(
     if isinstance(strategy, FixedAngles):
         angles = strategy.angles(count, kind.turn)
     else:
-        number = 4 * count if settings.angles is None else settings.angles
-        if number < count:
-            got = f"{number} for {count} shots"
-            raise InputError("angles", got, f"at least {count}", "Ask for fewer shots, or for more angles.")
-        angles = equispaced_angles(number, turn=kind.turn)
+        angles = equispaced_angles(ANGLES_PER_SHOT * count, turn=kind.turn)
     matrix = max(grid)
-    one = kind.shot(settings, matrix, count)
+    one = kind.shot(matrix, count)
     if len(angles) * len(one) * n_coils > MOST_VALUES:
         got = f"{len(angles)} shots of {len(one)} samples in {n_coils} coils"
         wanted = f"at most {MOST_VALUES} samples in all, which memory can hold with a dozen posterior draws"
-        raise InputError("angles", got, wanted, "Ask for fewer angles, or a coarser grid.")
+        raise InputError("number of shots", got, wanted, "Ask for fewer shots, or a coarser grid.", ("shots", "lines"))
     every = turned(one, angles) * (np.array(grid) / matrix)
     return ShotReadouts(grid, every, family, tuple(angles.tolist()))
 
 
-def spoke(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:
+def spoke(matrix: int, count: int) -> NDArray[np.float64]:
     """One spoke through DC, (sample, 2)."""
     return radial_spokes(matrix, [0.0], oversampling=1)[0]
 
 
-def arm(settings: ShotRecipe, matrix: int, count: int) -> NDArray[np.float64]:
+def arm(matrix: int, count: int) -> NDArray[np.float64]:
     """One arm of a spiral as a gradient system plays it, (sample, 2)."""
-    limits = GradientLimits(amplitude=settings.amplitude, slew=settings.slew, raster=settings.raster)
     full = max(1, min(round(RIM_ACCELERATION * count), matrix // 2))
-    turns = nyquist_turns(matrix, full, density=settings.density)
-    made = spiral_readout(matrix, turns, limits, field_of_view=settings.field_of_view, density=settings.density)
+    turns = nyquist_turns(matrix, full)
+    made = spiral_readout(matrix, turns, SPIRAL_LIMITS, field_of_view=SPIRAL_FIELD_OF_VIEW)
     return made.samples[: len(made.samples) // _SAMPLES_AT_ONCE * _SAMPLES_AT_ONCE]
 
 

@@ -311,21 +311,6 @@ def name_of_strategy(strategy: str | Strategy, encoding: str = "lines") -> str:
     return name
 
 
-def chooses_angles(name: str, encoding: str) -> bool:
-    """Whether a strategy chooses among angles that a recipe has; sets of shots have angles of their own.
-
-    Raises
-    ------
-    UsageError, InputError
-        As `make_strategy`.
-    """
-    if not KINDS[encoding].shots:
-        return False
-    from mri_design.design.fixed import FixedAngles
-
-    return not isinstance(make_strategy(name, encoding), FixedAngles)
-
-
 def learns_from_scans(name: str, encoding: str) -> bool:
     """Whether a comparison makes something of training scans for a strategy: a power, or a mask designed on them.
 

@@ -168,16 +168,17 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
 
 def recipe_of_frame(recipe: Recipe, number: int | None) -> Recipe:
     """A recipe that asks for all numbers of a counter with one of them in their place; the first there is for None."""
-    chosen: dict[str, Any] = {recipe.input.axis: number}
-    return replace(recipe, input=replace(recipe.input, **chosen))
+    series: Any = {name: each for name, each in (recipe.input.series or {}).items() if each != "all"}
+    frame = {} if number is None else {recipe.input.axis: number}
+    return replace(recipe, input=replace(recipe.input, series=series | frame))
 
 
 @contextmanager
 def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None) -> Iterator[Slices]:
-    if source.startswith(PHANTOM_PREFIX) or maps is not None or recipe.input.matrix is not None:
+    if source.startswith(PHANTOM_PREFIX) or maps is not None:
         yield Slices.of(load_scan(source, recipe, seed, maps))
         return
-    options = ReadOptions(**recipe.input.reading, noise=not recipe.noise.given)
+    options = ReadOptions(**recipe.input.reading, noise=recipe.input.noise is None)
 
     def checked(data: AnySlice) -> AnySlice:
         require_dynamic_range(data.kspace, f"{source}: kspace")
@@ -244,7 +245,7 @@ class Shared:
         """
         if not (self.several and isinstance(data, KSpaceData)):
             return
-        estimated = self.recipe.noise.variance is None
+        estimated = self.recipe.input.noise_variance is None
         if estimated and data.noise_covariance is not None:
             self._given = data.noise_covariance
         elif estimated and data.noise_variance is None:

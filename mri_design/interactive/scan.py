@@ -231,18 +231,19 @@ def load(
     >>> design = scan.design(lines=24)
     >>> image = design.reconstruct()
     """
-    settings = recipe_from(recipe).replacing("simulation", matrix=matrix)
+    settings = recipe_from(recipe)
     axes = [name.strip() for name in dims.split(",")] if isinstance(dims, str) else dims
-    settings = settings.replacing("input", duplicates=duplicates, encoding=encoding, dims=axes)
+    settings = settings.replacing("input", matrix=matrix, duplicates=duplicates, dims=axes)
+    settings = settings.replacing("input", series=None if encoding is None else {"encoding": encoding})
     if isinstance(coil_maps, str) and coil_maps in get_args(MapMethod):
         settings, coil_maps = settings.replacing("coils", maps=coil_maps), None
     if noise_sd is not None:
-        settings = settings.replacing("noise", variance=positive_number("noise_sd", noise_sd) ** 2)
-    if noise_samples is not None and settings.noise.variance is not None:
-        got = "samples and a standard deviation (noise_sd, or variance under noise in the recipe)"
+        settings = settings.replacing("input", noise=positive_number("noise_sd", noise_sd))
+    if noise_samples is not None and settings.input.noise_variance is not None:
+        got = "samples and a standard deviation (noise_sd, or noise under input in the recipe)"
         raise InputError("noise_samples", got, "one of the two", "Leave one of them out.")
     if isinstance(noise_samples, str | os.PathLike):
-        settings, noise_samples = settings.replacing("noise", samples=named_file(noise_samples)), None
+        settings, noise_samples = settings.replacing("input", noise=named_file(noise_samples)), None
     require_counts(seed=seed, least=0)
     file = named_file(source) if isinstance(source, str | os.PathLike) else None
     if file is not None:
@@ -572,7 +573,9 @@ class LoadedScan(Shown):
         data = self.data
         place = data.geometry[0] if isinstance(data, KSpaceData) and data.geometry else None
         known = "given" if data.coil_maps is not None else "to be estimated"
-        noise = data.noise_variance is not None or data.noise_covariance is not None or self.recipe.noise.given
+        noise = (
+            data.noise_variance is not None or data.noise_covariance is not None or self.recipe.input.noise is not None
+        )
         return {
             "scan": told("sizes", data),
             "noise": "given" if noise else "to be estimated",

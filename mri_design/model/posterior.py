@@ -706,7 +706,7 @@ def draws_at_once(
     if memory < least and memory != DEFAULT_MEMORY:
         pixels = " x ".join(str(n) for n in measurement.in_shape)
         say_once(
-            f"inference.memory: {memory:g} MiB are not kept to: {count} draws of {pixels} pixels, made one by one, "
+            f"memory: {memory:g} MiB are not kept to: {count} draws of {pixels} pixels, made one by one, "
             f"take {math.ceil(least)} MiB or more. Allow more, or draw less (samples)."
         )
     left = memory * MIB - PROGRAM - (IMAGES + HELD * count) * image

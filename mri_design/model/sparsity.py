@@ -509,6 +509,20 @@ class SparsityBlock:
         return block if made.centre is None else replace(block, offset=analysis(made.centre), role="prior")
 
 
+LIMIT_WITH_NON_LOCAL = 0.1
+"""The usual largest tau of differences in models that have a non-local block."""
+LIMIT_BRIGHT = 0.02
+"""The usual largest tau of bright pixels in models that have a non-local block."""
+
+
+def usual_limits(kind: str, tau_limit: float | None) -> dict[str, float | None]:
+    """The limits of a `SparsityBlock` as recipes have them, by name: beside a non-local block some are lower."""
+    limits = {"tau_limit": tau_limit}
+    if kind == "differences":
+        return limits | {"tau_limit_with_non_local": LIMIT_WITH_NON_LOCAL}
+    return limits | ({"tau_limit_bright": LIMIT_BRIGHT} if kind == "pixels" and tau_limit is not None else {})
+
+
 def prior_blocks(blocks: object) -> tuple[SparsityBlock, ...]:
     """Blocks of a prior as slices keep them.
 
@@ -705,6 +719,10 @@ def estimate_phase(image: Array, noise_variance: float) -> PhaseMap:
     confidence = np.clip(coherence, 0, 1) * power / np.maximum(power + 2 * noise, floor)
     turn = np.where(power > 0, smooth / np.maximum(np.abs(smooth), floor), 1)
     return PhaseMap(turn, confidence)
+
+
+IMAGINARY_RATIO = 1.5
+"""Ratio of a `PhasePrior` as recipes have it."""
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,8 @@ class AdaptRequest(DesignRequest):
             raise UsageError("--with slices: adapt chooses lines for one slice; give another one as a file")
         if self.around.frames:
             frame_of_design(self.recipe)
-        if self.recipe.coils.compress_coils is not None:
-            raise UsageError("adapt writes what every coil measured: leave compress_coils out of the recipe")
+        if self.recipe.coils.compress is not None:
+            raise UsageError("adapt writes what every coil measured: leave coils.compress out of the recipe")
         if chosen.order != "as-chosen":
             raise UsageError("adapt measures lines in the order in which they are chosen: leave out --order")
         require_choice(("first", "last"), repeated=self.repeated)
@@ -381,7 +381,7 @@ class _Live:
 
     @property
     def _noise_is_known(self) -> bool:
-        return bool(self._arrivals.noise) or self._recipe.noise.given
+        return bool(self._arrivals.noise) or self._recipe.input.noise is not None
 
     def _fill(self) -> None:
         lines = sorted(self._arrivals.changed)

@@ -264,7 +264,7 @@ def _study(request: ComparisonRequest, work: Work) -> tuple[Study, Orientation]:
         tell_calibration(least, lines[0], recipe, on_grid, work.progress, growing)
     for image in tests if not shots else ():  # shots are made in any number
         candidates = image.slice_model.candidates
-        rules = recipe.constraints.rules(candidates)
+        rules = recipe.rules(candidates)
         extent.require_lines(image.slice_model.measured, max(lines), rules, candidates)
         shared = max(1, len(training))  # slices behind one mask
         require_room(candidates, image.slice_model.n_coils, max(lines), recipe, slices=shared, processes=work.jobs)

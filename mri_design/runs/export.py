@@ -569,8 +569,8 @@ def convert_file(
     phantom = source.startswith(PHANTOM_PREFIX)
     data = load_scan(source, recipe) if phantom else read(source, **recipe.input.reading)
     if isinstance(data, ImageStack):
-        if recipe.noise.samples is not None:
-            raise UsageError(f"{source} holds images, which no coil measured: leave out {option('noise-samples')}")
+        if recipe.input.noise_samples is not None:
+            raise UsageError(f"{source} holds images, which no coil measured: leave out {option('noise')}")
     else:
         data = with_given(data, recipe)
     data = data if slices == ALL_SLICES else data.select_slices(slices.indices(data.n_slices))

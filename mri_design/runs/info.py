@@ -139,7 +139,7 @@ def _calibration(
         "peak": known.unit * float(np.abs(known.kspace).max()),
         "white": white,
         "slice": scan.index if isinstance(scan, ScanSummary) and scan.n_slices > 1 else None,
-        "beside": beside and recipe.noise.variance is None,
+        "beside": beside and recipe.input.noise_variance is None,
         "coils": None if unmixed is None else _noise_of_coils(unmixed),
         "places": "" if along or origin.noise.estimate is None else told("noise_places", origin.noise),
         "dead": told("coils", replace(origin, combined=None)),
@@ -196,10 +196,8 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     further = {**held.header, **read_as, **left_out(held)}
     how, place = measured_how(held.source), held.geometry
     plane = told("plane", place) if place is not None and place.placed else ""
-    rows = labelled(
-        "info", "images", held, **facts, complex=complex_, plane=plane, how=how, way=_way, settings=recipe.simulation
-    )
-    return rows | further
+    facts |= {"settings": recipe.simulation, "matrix": recipe.input.simulated}
+    return labelled("info", "images", held, **facts, complex=complex_, plane=plane, how=how, way=_way) | further
 
 
 def _way(direction: tuple[float, float, float]) -> str:

@@ -35,11 +35,9 @@ FORMATS = {"weight": "g", "relative_l2": ".4f", "psnr": ".2f", "ssim": ".4f", "c
 """How the table's columns are printed."""
 
 
-def tried_weights(method: str) -> tuple[str, tuple[float, ...]]:
-    """The setting that is a method's weight, and what is tried of it: nothing for methods that have none."""
-    if method == "least-squares":
-        return "damping", DAMPINGS
-    return "weight", WEIGHTS if method in TEXTBOOK else ()
+def tried_weights(method: str) -> tuple[float, ...]:
+    """The regularisation weights that are tried for a method; none if it has no weight."""
+    return DAMPINGS if method == "least-squares" else WEIGHTS if method in TEXTBOOK else ()
 
 
 def methods_named(methods: Sequence[str], encoding: str) -> tuple[str, ...]:
@@ -96,9 +94,7 @@ class Trial:
 def trial_errors(material: Material, job: tuple[Trial, str, Lines]) -> dict[str, object]:
     """Errors of one image from the lines of its mask, whose strategy is named without suffixes."""
     trial, strategy, lines = job
-    setting, _ = tried_weights(trial.method)
-    weights = {} if trial.weight is None else {setting: trial.weight}
-    recipe = material.recipe.replacing("reconstruction", method=trial.method, **weights)
+    recipe = material.recipe.replacing("reconstruction", method=trial.method, weight=trial.weight)
     scans = material.training if trial.training else material.tests
     return cell_error(replace(material, tests=scans, recipe=recipe), (trial.cell[-1], strategy, lines))
 
@@ -204,7 +200,7 @@ class MethodStudy:
 
     def _weights(self, method: str, count: int, *, coarse: bool) -> tuple[float, ...]:
         """Weights to try: every second one; then the best of these and its neighbours."""
-        _, weights = tried_weights(method)
+        weights = tried_weights(method)
         if coarse or not weights:
             return weights[::2]
         best = self.weight(method, count, coarse=True)

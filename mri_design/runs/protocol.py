@@ -137,7 +137,7 @@ class ProtocolRequest(StudyRequest):
             )
         if self.swaps and KINDS[self.recipe.design.encoding].axes != 1:
             raise UsageError("an exchange of one sample of a plane changes next to nothing: leave out --swaps")
-        if self.swaps and self.recipe.constraints.rules().max_jump is not None:
+        if self.swaps and self.recipe.rules().max_jump is not None:
             raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
 
     def count(self, size: int) -> int:
@@ -304,7 +304,7 @@ def _calibrated(
     tell_calibration(calibration, lines, recipe, readouts, work.progress, told)
     recipe = extent.with_calibration(recipe, calibration)
     for image in images:
-        extent.require_lines(image.slice_model.measured, lines, recipe.constraints.rules(readouts), readouts)
+        extent.require_lines(image.slice_model.measured, lines, recipe.rules(readouts), readouts)
     return recipe, calibration
 
 
@@ -316,7 +316,7 @@ def protocol_strategy(recipe: Recipe) -> str:
 
 def _refined(trace: DesignTrace, swaps: int, workers: Workers[Study], keep: Keep, work: Work) -> Refinement:
     """The mask after exchanges that lower the mean error of the training images, from where they were interrupted."""
-    scans, rules = workers.material.training, workers.material.recipe.constraints.rules()
+    scans, rules = workers.material.training, workers.material.recipe.rules()
     evaluate = partial(workers.map, trial_outcome)
 
     def after_exchange(state: Refinement) -> None:
@@ -618,7 +618,7 @@ def learn_order(request: TrainingRequest, work: Work, keep: Keep) -> TrainedDesi
             lines,
             partial(workers.map, trial_outcome),
             seed=work.seed,
-            constraints=recipe.constraints.rules(readouts),
+            constraints=recipe.rules(readouts),
             block=recipe.design.block_of(readouts) if readouts.thinned else 1,
         )
         design = keep.order()
@@ -636,7 +636,7 @@ def _start_of_order(
     if any(scan.own_maps is not None for scan in scans):
         calibration = extent.start_of_growing(request.recipe, calibration, lines)
     recipe = extent.with_calibration(request.recipe, calibration)
-    rules = recipe.constraints.rules(readouts)
+    rules = recipe.rules(readouts)
     if readouts.thinned:  # the calibration region is among the constraints
         calibration = len(rules.needed(shared_lines(scans)))
     first, units = max(request.start or readouts.start(lines, START), calibration), f"{readouts.unit}s"

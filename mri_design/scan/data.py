@@ -224,8 +224,8 @@ class Scan(ABC):
         if self.mixing is not None and self.mixing.shape[0] < self.mixing.shape[1]:
             got = f"{len(self.mixing)} of {self.mixing.shape[1]} coils"
             wanted = "all coils, where samples are written as the scanner measured them"
-            cure = f"Leave out {option('coils.compress_coils')} here, and give it to recon."
-            raise InputError("coils.compress_coils", got, wanted, cure)
+            cure = f"Leave out {option('coils.compress')} here, and give it to recon."
+            raise InputError("coils.compress", got, wanted, cure)
         seen = None if maps is None else maps_before_mixing(self.mixing, maps[np.newaxis])
         known: dict[str, NDArray[Any] | float] = {} if seen is None else {"coil_maps": seen}
         if self.mixing is None:

@@ -76,7 +76,7 @@ def undersampled() -> tuple[md.KSpaceData, np.ndarray]:
 
 
 def compressing(count: int) -> md.Recipe:
-    return md.Recipe().replacing("coils", compress_coils=count)
+    return md.Recipe().replacing("coils", compress=count)
 
 
 def test_the_directions_are_those_of_a_singular_value_decomposition() -> None:

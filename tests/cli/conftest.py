@@ -20,17 +20,15 @@ __all__ = ["read_here"]
 
 REPOSITORY = Path(__file__).parents[2]
 QUICK = """
-[simulation]
+[input]
 matrix = 16
 [inference]
 samples = 6
 loops = 8
 tolerance = 0.1
-[reconstruction]
-std_samples = 6
 """
 COARSE = """
-[simulation]
+[input]
 matrix = 16
 [inference]
 samples = 4
@@ -39,16 +37,15 @@ loops = 2
 method = "zero-filled"
 """
 FAST = """
-[simulation]
+[input]
 matrix = 16
+noise = 0.007
 [inference]
 samples = 2
 loops = 1
 tolerance = 0.5
 [reconstruction]
 method = "zero-filled"
-[noise]
-variance = 4.9e-5
 """
 
 

@@ -34,7 +34,7 @@ def scans(work: Path) -> None:
     data = load_phantom("brain", shape=(32, 24), n_coils=4, rng=np.random.default_rng(0))
     np.savez(work / "coils.npz", kspace=data.kspace, noise_variance=np.float64(4.9e-5))
     write_file(work / "coils.h5", data.kspace[0], noise_readouts(data.kspace[0], 4.9e-5, 3))
-    (work / "known.toml").write_text((work / "quick.toml").read_text() + "[noise]\nvariance = 4.9e-5\n")
+    (work / "known.toml").write_text((work / "quick.toml").read_text().replace("[input]", "[input]\nnoise = 0.007"))
 
 
 @pytest.fixture

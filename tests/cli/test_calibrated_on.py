@@ -58,7 +58,7 @@ def test_the_radii_are_told_everywhere_and_the_image_is_the_same(run: Run, group
     assert [file["name"] for file in manifest(tmp_path / "with")["inputs"]][:2] == ["scan.npz", "mask.npy"]
     refused = {text.partition(" ")[0] for text in found["refused"]}
     assert refused == {"copy.npz", "scaled.npz", "small.npz", "holes.npz", "broken.npz"}
-    given = ("--calibrated-on", group, "--noise-sd", 0.3, "--no-report")  # of the scan: those of the group have theirs
+    given = ("--calibrated-on", group, "--noise", 0.3, "--no-report")  # of the scan: those of the group have theirs
     run(*asked, *given, "--out", tmp_path / "given", code=(0, 4))
     assert rows(tmp_path / "given" / "coverage.csv") == table
     run(*asked, "--out", tmp_path / "with", "--overwrite", "--no-report", code=(0, 4))

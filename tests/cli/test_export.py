@@ -76,7 +76,7 @@ def test_what_is_exported_as_a_mask_is_one_of_recon(designed: Designed, run: Run
         np.testing.assert_array_equal(np.load(out / "mask.npy"), np.load(designed[0] / "mask.npy"))
 
 
-PLAIN = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "zero-filled"\n'
+PLAIN = '[input]\nmatrix = 16\n[reconstruction]\nmethod = "zero-filled"\n'
 Beyond = Callable[[str], Path]
 
 

@@ -52,7 +52,7 @@ def test_the_names_in_the_help_are_the_real_ones(run: Run) -> None:
 
 HELP = "import mri_design.cli.main"
 VERB = "sys.argv = ['mri-design', {words}]; from mri_design.cli.main import main; main()"
-SMALL = '[simulation]\nmatrix = 16\n[reconstruction]\nmethod = "mean"\nstd_samples = 4\n'
+SMALL = '[input]\nmatrix = 16\n[reconstruction]\nmethod = "mean"\n'
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_slices_of_a_volume_have_the_companion_of_their_number(run: Run, exam: P
 
 @pytest.mark.slow
 def test_the_lines_of_every_mask_of_a_comparison_decide_as_in_recon(run: Run, exam: Path, tmp_path: Path) -> None:
-    asked = ("--recipe", exam / "local.toml", "--noise-sd", "0.007", "--jobs", 1)
+    asked = ("--recipe", exam / "local.toml", "--noise", "0.007", "--jobs", 1)
     masks = ("--lines", 32, "--strategies", "low-pass,regular", "--seeds", 1)
     command = ("compare", exam / "t2.npy", *masks, *asked)
     out, t1 = tmp_path / "with", exam / "t1.npy"
@@ -92,9 +92,7 @@ def test_a_protocol_is_judged_by_images_that_know_them(run: Run, exam: Path, tmp
 
 
 GRID = 40
-QUICK = quickened(
-    "local", '[inference]\nsamples = 2\nloops = 2\n[noise]\nvariance = 5e-5\n[phase]\nmodel = "modulus"\n'
-)
+QUICK = quickened("local", '[inference]\nsamples = 2\nloops = 2\n[input]\nnoise = 0.007\n[phase]\nmodel = "modulus"\n')
 
 
 @pytest.fixture(scope="module")

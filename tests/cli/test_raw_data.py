@@ -58,20 +58,18 @@ def test_repeated_lines_and_encoding_spaces_are_chosen_by_options(
 
 def test_options_of_a_section_count_together(tmp_path: Path) -> None:
     """A recipe cannot have all of two counters, which it had between the two options."""
-    (tmp_path / "all.toml").write_text('[input]\nrepetition = "all"\n')
+    (tmp_path / "all.toml").write_text('[input.series]\nrepetition = "all"\n')
     given = {"recipe": str(tmp_path / "all.toml"), "contrast": "all", "repetition": 0}
-    found = Override("input.contrast input.repetition").gathered(given).input
-    assert (found.contrast, found.repetition) == ("all", 0)
+    found = Override("input.series.contrast input.series.repetition").gathered(given).input
+    assert found.series == {"contrast": "all", "repetition": 0}
 
 
 def test_noise_samples_are_the_noise_of_the_run(run: Run, raw: Path, noise: Path, work: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    words = ["recon", raw, "--duplicates", "first", "--noise-samples", noise, "--recipe", work / "quick.toml"]
+    words = ["recon", raw, "--duplicates", "first", "--noise", noise, "--recipe", work / "quick.toml"]
     assert run(*words, "--out", folder, "--method", "zero-filled", "--no-report").exit_code == 0
-    assert settings(folder)["noise"]["samples"].partition(" ")[0] == "noise.npy"
+    assert settings(folder)["input"]["noise"].partition(" ")[0] == "noise.npy"
     data = read(raw, duplicates="first")
     assert isinstance(data, md.KSpaceData)
     found = calibrate(with_noise_samples(data, noise))
     assert found.noise_variance == 1 and found.provenance.noise.measured.file == "noise.npy"
-    other = run(*words[:4], "--noise-samples", noise, "--noise-sd", "0.1", "--out", tmp_path / "both")
-    assert other.exit_code != 0 and not (tmp_path / "both").exists()

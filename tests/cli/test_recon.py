@@ -56,7 +56,7 @@ def test_verbs_take_given_maps_and_noise_as_recon_does_and_name_them(run: Run, t
         assert "maps.npy" in [entry["name"] for entry in manifest(tmp_path / verb)["inputs"]]
     assert settings(tmp_path / "design")["start"] == 4  # nothing was calibrated, so nothing is measured for it
     run("recon", scan, "--recipe", "fast.toml", "--out", tmp_path / "recon", code=2)
-    given, order = ("--maps-from", tmp_path / "prescan.npz", "--noise-sd", 0.01), tmp_path / "order.npz"
+    given, order = ("--maps-from", tmp_path / "prescan.npz", "--noise", 0.01), tmp_path / "order.npz"
     run("recon", scan, *given, "--recipe", "fast.toml", "--out", tmp_path / "recon", "--overwrite", code=0)
     run("protocol", scan, *given, *low, "--jobs", 1, "--strategy", "low-pass", "--out", tmp_path / "protocol", code=0)
     run("train", scan, *given, *low[:2], *low[4:], "--jobs", 1, "--out", order, code=0)

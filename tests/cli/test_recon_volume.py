@@ -108,7 +108,7 @@ def test_slices_of_several_coils_share_noise_and_phase(run: Run, tmp_path: Path)
     assert turned.real > 0.95
     # With the noise and the maps of the volume, a slice alone is the same image.
     known = tmp_path / "known.toml"
-    known.write_text(f"{PLAIN_OF_COILS}[noise]\nvariance = 8e-4\n")
+    known.write_text(f"input.noise = {8e-4**0.5}\n{PLAIN_OF_COILS}")
     for name, chosen in (("volume", ()), ("alone", ("--slices", 2))):
         given = ("--recipe", known, "--maps", tmp_path / "all" / "coil_maps.npy", "--jobs", 1, "--no-report")
         run("recon", tmp_path / "coils.npz", *given, *chosen, "--out", tmp_path / name, code=0)
@@ -122,7 +122,7 @@ def test_slices_of_several_coils_share_noise_and_phase(run: Run, tmp_path: Path)
 
 
 SHAPE, REPETITIONS, SLICES = (24, 20), (0, 2, 5), 2
-ZERO_FILLED = '[reconstruction]\nmethod = "zero-filled"\n[noise]\nvariance = 4e-4\n'
+ZERO_FILLED = '[reconstruction]\nmethod = "zero-filled"\n[input]\nnoise = 0.02\n'
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.cli.folders import Run, files, manifest
 
 QUICK = ("--recipe", "quick-local.toml")
 PLANE = """
-[simulation]
+[input]
 matrix = 16
 [inference]
 samples = 2

@@ -15,7 +15,7 @@ pytest.importorskip("finufft")
 @pytest.mark.slow
 def test_a_design_of_spokes_leaves_its_angles_and_what_each_told(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "radial"
-    words = ("--encoding", "radial", "--shots", 7, "--angles", 14, "--recipe", "coarse.toml")
+    words = ("--encoding", "radial", "--shots", 7, "--recipe", "coarse.toml")
     run("design", "phantom:brain", *words, "--out", out, code=(0, 4))
     chosen, shots = manifest(out)["lines"], rows(out / "shots.csv")
     assert chosen[:4] == [0, 3, 7, 10] and len(set(chosen)) == 7 and max(chosen) < 14
@@ -32,7 +32,7 @@ def test_a_design_of_spokes_leaves_its_angles_and_what_each_told(run: Run, tmp_p
 
 def test_a_comparison_of_shots_that_learns_takes_angles_and_training_scans(run: Run, tmp_path: Path) -> None:
     words = ("compare", "phantom:brain", "--encoding", "radial", "--shots", 5, "--recipe", "coarse.toml", "--jobs", 1)
-    chosen = ("--strategies", "information-gain,golden", "--angles", 8, "--train", "phantom:shepp-logan")
+    chosen = ("--strategies", "information-gain,golden", "--train", "phantom:shepp-logan")
     run(*words, *chosen, "--out", tmp_path / "study", code=(0, 4))
     masks = json.loads((tmp_path / "study" / "masks.json").read_text())
     assert [mask["strategy"] for mask in masks] == ["information-gain", "information-gain@train", "golden"]

@@ -25,7 +25,7 @@ __all__ = ["read_here"]
 LINES, SAMPLES = 32, 24
 """Side of the small scans; the pages' examples are for scans eight times as large."""
 SMALL = """
-[simulation]
+[input]
 matrix = 32
 [inference]
 samples = 4
@@ -33,8 +33,6 @@ solver_tolerance = 0.1
 loops = 4
 tolerance = 0.3
 inner_tolerance = 3e-3
-[reconstruction]
-std_samples = 4
 """
 
 

@@ -75,8 +75,8 @@ def test_the_page_of_recipes_has_every_setting(build_pages: ModuleType) -> None:
         for section in re.findall(r"<!-- settings: (\w+) -->", text)
         for name in re.findall(r"^\| `([\w.]+)` \|", build_pages.settings_table(section), re.M)
     }
-    sections = {**settings, "prior": settings["prior"][0], "fft": {}}
-    assert named == {f"{section}.{key}" for section, values in sections.items() for key in values} | {"fft"}
+    sections = {**settings, "prior": settings["prior"][0]}
+    assert named == {f"{section}.{key}" for section, values in sections.items() for key in values}
 
 
 def test_the_shipped_default_is_written_from_the_settings(build_pages: ModuleType) -> None:

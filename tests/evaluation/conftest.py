@@ -13,8 +13,8 @@ from tests.phased_slices import smooth, textured
 TINY = Recipe.of(
     {
         "inference": {"samples": 4, "loops": 4, "tolerance": 0.2},
-        "reconstruction": {"method": "zero-filled", "std_samples": 4},
-        "simulation": {"matrix": 16},
+        "reconstruction": {"method": "zero-filled"},
+        "input": {"matrix": 16},
     }
 )
 

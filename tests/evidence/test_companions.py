@@ -183,7 +183,7 @@ def spokes() -> tuple[SliceModel, list[int]]:
 @pytest.mark.parametrize("case", (plane, coils, spokes), ids=lambda case: case.__name__)
 def test_planes_coils_and_spokes_have_companions(case):
     one, lines = case()
-    strong = RECIPE.replacing("companion", companion_strength="strong", trust_companion=True)
+    strong = RECIPE.replacing("companion", strength="strong", trust=True)
     with_t1 = replace(one, companions=(Companion("T1", T1),))
     made = reconstruct(with_t1, lines, "mean", strong, np.random.default_rng(0), with_std=False)
     plain = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
@@ -225,7 +225,7 @@ def test_other_images_are_not(wrong):
 def test_one_that_moved_is_registered_once_more_to_the_image_it_has_helped_to_make():
     lines, motion = some_lines(16, seed=1), RigidMotion((-2.5, 1.3), -1.4)
     one = replace(slice_of(TRUTH, SD, 1), companions=(Companion("earlier", motion.applied(TRUTH)),))
-    strong = RECIPE.replacing("companion", companion_strength="strong")
+    strong = RECIPE.replacing("companion", strength="strong")
     made = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
     with patch.object(companions, "REPEAT_ANEW", np.inf):
         first = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
@@ -240,9 +240,7 @@ def test_one_that_moved_is_registered_once_more_to_the_image_it_has_helped_to_ma
 def test_fewer_lines_ask_less_of_other_images_and_careful_takes_no_repeats():
     assert CAREFUL.limit(0.125) == pytest.approx(CAREFUL.limit(0.25) / 4)
     assert CAREFUL.limit(0.25) == pytest.approx(CAREFUL.limit(0.5) / 2)
-    assert Recipe().companion.companion_strength == CAREFUL.strength and CAREFUL.limit(1) < CompanionPrior(
-        "strong"
-    ).limit(1)
+    assert Recipe().companion.strength == CAREFUL.strength and CAREFUL.limit(1) < CompanionPrior("strong").limit(1)
     assert CAREFUL.doubt(0.5) is None
     assert MODERATE.doubt(0.19) is None
     assert MODERATE.doubt(0.2) is not None

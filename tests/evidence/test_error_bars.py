@@ -32,7 +32,7 @@ LINES = sorted({*range(19, 29), *range(1, 48, 4)})
 
 
 def recipe_of(name: str = "default", **inference: object) -> Recipe:
-    return load_recipe(name).replacing("simulation", matrix=48).replacing("inference", **inference)
+    return load_recipe(name).replacing("input", matrix=48).replacing("inference", **inference)
 
 
 def scan_of(recipe: Recipe, name: str = "brain") -> KSpaceData:
@@ -89,7 +89,7 @@ def test_all_pixels_are_scaled_by_one_factor_that_brings_them_to_the_actual_erro
 
 
 def test_what_is_expected_of_lines_held_back_is_that_of_dense_algebra() -> None:
-    recipe = load_recipe("local").replacing("simulation", matrix=16)
+    recipe = load_recipe("local").replacing("input", matrix=16)
     one = scan_of(recipe).slice_model(0, **recipe.slice_settings)
     lines = [3, *range(5, 12), 13, 15, 1]
     without = hold_back(one, lines, replace(recipe.inference.engine(), variances=MonteCarlo(samples=200)), 0)
@@ -112,7 +112,7 @@ def test_what_is_expected_of_lines_held_back_is_that_of_dense_algebra() -> None:
 
 def test_rings_count_by_what_is_expected_of_the_image_there() -> None:
     """Samples held back that hold c times what is expected in every ring make c, whatever the rings weigh."""
-    recipe = load_recipe("local").replacing("simulation", matrix=32)
+    recipe = load_recipe("local").replacing("input", matrix=32)
     one = scan_of(recipe).slice_model(0, **recipe.slice_settings)
     without = hold_back(one, sorted({*range(11, 21), *range(0, 32, 3)}), recipe.inference.engine(), 0)
     rows, posterior = one.measurement(without.held), without.posterior
@@ -133,7 +133,7 @@ def _with_data(without: HeldBack, kspace: Array) -> HeldBack:
 
 @pytest.mark.parametrize("encoding", ["lines", "plane"])
 def test_an_image_lacks_what_was_measured_at_the_same_distance_and_it_does_not_show(encoding: str) -> None:
-    recipe = load_recipe("local").replacing("simulation", matrix=32).replacing("design", encoding=encoding)
+    recipe = load_recipe("local").replacing("input", matrix=32).replacing("design", encoding=encoding)
     one = scan_of(recipe).slice_model(0, **recipe.slice_settings)
     white = np.random.default_rng(0).standard_normal((2, 1, 32, 32)) * np.sqrt(50 * one.noise_variance)
     one = replace(one, kspace=(white[0] + 1j * white[1]).astype(np.complex64))
@@ -241,7 +241,7 @@ def test_more_found_on_readouts_held_back_makes_errors_larger_where_it_was_found
 
 @pytest.mark.parametrize("times", [1.0, 3.0])
 def test_an_image_so_far_from_its_mean_is_found_so_far(times: float) -> None:
-    recipe = load_recipe("local").replacing("simulation", matrix=SIDE)
+    recipe = load_recipe("local").replacing("input", matrix=SIDE)
     one = calibrate(load_scan("phantom:brain", recipe), recipe).slice_model(0, **recipe.slice_settings)
     held = hold_back(one, sorted({*range(12, 20), *range(1, SIDE, 3)}), recipe.inference.engine(), 0)
     rng, rows = np.random.default_rng(5), list(held.held)

@@ -17,7 +17,7 @@ from tests.refusals import refused
 
 N, SD = 24, 0.005
 PLANE = PlaneReadouts((N, N))
-ANYWHERE = Recipe().replacing("phase", model="held-back-anywhere", imaginary_ratios=(3.0,))
+ANYWHERE = Recipe().replacing("phase", model="held-back-anywhere")
 needs_finufft = pytest.mark.skipif(find_spec("finufft") is None, reason="needs FINUFFT")
 
 
@@ -161,7 +161,7 @@ OF_BRAIN = sorted({*range(19, 29), *range(1, 48, 4)})
 
 
 def test_the_posterior_has_seen_the_other_lines_at_the_signal_level_of_all() -> None:
-    recipe = load_recipe("local").replacing("simulation", matrix=48)
+    recipe = load_recipe("local").replacing("input", matrix=48)
     one, engine = (
         calibrate(load_scan("phantom:brain", recipe), recipe).slice_model(0, **recipe.slice_settings),
         recipe.inference.engine(),

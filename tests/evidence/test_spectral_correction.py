@@ -12,7 +12,7 @@ from mri_design.evidence.held_back import KX_EDGES, KY_EDGES, SHARES
 from mri_design.experiment import load_scan
 from tests.refusals import refused
 
-RECIPE = Recipe().replacing("simulation", matrix=48).replacing("phase", model="modulus")
+RECIPE = Recipe().replacing("input", matrix=48).replacing("phase", model="modulus")
 LINES = sorted({*range(19, 29), *range(1, 48, 3)})
 TABLE = (len(SHARES), len(KY_EDGES) - 1, len(KX_EDGES) - 1)
 

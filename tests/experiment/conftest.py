@@ -10,9 +10,8 @@ __all__ = ["read_here"]
 
 RECIPE = Recipe.of(
     {
-        "simulation": {"matrix": 16},
+        "input": {"matrix": 16},
         "inference": {"samples": 6, "loops": 6, "tolerance": 0.1},
-        "reconstruction": {"std_samples": 8},
     }
 )
 

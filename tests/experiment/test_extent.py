@@ -35,7 +35,7 @@ PLANE = Recipe().replacing("design", encoding="plane")
         (PLANE, {5000: None, 4608: None, 2048: 16, 768: 10, 300: 10, 200: 10, 128: 8, 90: 8}),
         # what was asked for
         (Recipe().replacing("design", start=20), {16: 20}),
-        (PLANE.replacing("constraints", calibration=30), {100: 30}),
+        (PLANE.replacing("design", start=30), {100: 30}),
         (PLANE.replacing("coils", calibration_lines=16), {700: None}),
         (Recipe().replacing("coils", calibration_lines=10), {13: None, 10: 8}),
         (Recipe().replacing("design", encoding="radial"), {6: None}),
@@ -82,7 +82,7 @@ def test_rules_by_recipe() -> None:
     ("section", "settings", "field"),
     [
         ("design", {"order": "interleaved"}, "order"),
-        ("design", {"effective_echo": 2}, "effective echo"),
+        ("design", {"order": "interleaved:5", "block": 4}, "effective echo"),
         ("constraints", {"forbid": "1-4", "require": "4"}, "constraints"),
         ("constraints", {"forbid": "nine"}, "recipe: constraints.forbid"),
     ],
@@ -105,25 +105,25 @@ def test_orders_that_break_short_jumps_are_refused() -> None:
                 checked_end(recipe, GAIN, 12)
 
 
-def test_trains_are_as_long_as_blocks_unless_said() -> None:
+def test_trains_are_as_long_as_blocks() -> None:
     recipe = Recipe().replacing("design", block=3, order="interleaved")
     made = in_acquisition_order(range(9), LineReadouts((16, 16)), recipe)
     assert made is not None and [len(t) for t in made.trains] == [3, 3, 3]
-    longer = recipe.replacing("design", train=5, effective_echo=1)
+    longer = recipe.replacing("design", block=5, order="interleaved:1")
     made = in_acquisition_order(range(2, 12), LineReadouts((16, 16)), longer)
     assert made is not None and [len(t) for t in made.trains] == [5, 5] and made.dc_echo == 1
 
 
-def test_samples_of_a_plane_have_orders_and_trains_whatever_their_blocks() -> None:
+def test_samples_of_a_plane_have_trains_only_in_an_order() -> None:
     plane = PlaneReadouts((8, 8))
     recipe = Recipe().replacing("design", encoding="plane", block=4)
     assert in_acquisition_order(range(9), plane, recipe) is None
-    trains = recipe.replacing("design", order="centre-out", train=3)
+    trains = recipe.replacing("design", order="centre-out", block=3)
     made = in_acquisition_order(range(20, 32), plane, trains)
     assert made is not None and [len(t) for t in made.trains] == [3] * 4
     assert checked_end(trains, make_strategy("calibrated", "plane"), 20) is None
     with refused("order"):
-        checked_end(recipe.replacing("design", order="interleaved"), GAIN, 20)
+        checked_end(PLANE.replacing("design", order="interleaved"), GAIN, 20)
     spokes = trains.replacing("design", encoding="radial")
     with pytest.raises(UsageError):
         checked_end(spokes, GAIN, 20)
@@ -138,7 +138,7 @@ def plan(strategy: Strategy = GAIN, start: int | None = None, **limits: object) 
 
 def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
     everything = np.ones(64, dtype=bool)
-    assert len(plan(RANDOM, require="3", centre=10).start_lines(everything, 32)) == 11
+    assert len(plan(RANDOM, 10, require="3").start_lines(everything, 32)) == 11
     jumps = plan(max_jump=5)
     first = jumps.start_lines(everything, None)
     assert (jumps.start_count(32), len(first), jumps.rules.most_lines(everything, first)) == (4, 4, 64)

@@ -22,7 +22,7 @@ from mri_design.model import SliceModel
 
 @pytest.fixture(scope="module")
 def recipe() -> md.Recipe:
-    return md.load_recipe("local").replacing("simulation", matrix=32)
+    return md.load_recipe("local").replacing("input", matrix=32)
 
 
 @pytest.fixture(scope="module")

@@ -87,7 +87,7 @@ def test_samples_along_a_trajectory_are_not_shaded_by_their_covariance(noise: fl
 @pytest.mark.parametrize("given", [None, 1e-4])
 def test_runs_that_calibrate_with_other_lines_have_one_reference(given: float | None) -> None:
     """In the units of the file its modulus is the same, its phase that of the run's own maps."""
-    data, recipe = head(), RECIPE.replacing("noise", variance=given)
+    data, recipe = head(), RECIPE.replacing("input", noise=None if given is None else given**0.5)
     found = []
     for lines in (8, 24):
         scan = calibrate(data, recipe, calibration_lines=lines)

@@ -19,7 +19,7 @@ LINES = sorted({*range(20, 29), *range(1, 48, 5)})
 
 
 def recipe_of(matrix: int = 48, **simulation: object) -> md.Recipe:
-    return md.Recipe().replacing("simulation", matrix=matrix, **simulation)
+    return md.Recipe().replacing("input", matrix=matrix).replacing("simulation", **simulation)
 
 
 def scan_of(recipe: md.Recipe, name: str = "t2w") -> md.KSpaceData:
@@ -155,7 +155,7 @@ def test_coils_that_determine_an_image_pull_its_bright_pixels_less_towards_zero(
 def test_reweighted_pixels_of_one_coil_follow_the_image_so_far() -> None:
     """The limits of the last estimate are those that the image before it asks for; dark pixels keep theirs."""
     recipe = recipe_of(32)
-    pixels, *others = recipe.prior
+    pixels, *others = recipe.blocks()
     prior = (replace(pixels, reweighted=True), *others)
     one = scan_of(recipe).slice_model(0, **replace(recipe, prior=prior).slice_settings)
     last = mean_stages(one, [*range(0, 32, 3), 14, 16, 17], recipe.inference.engine(), 0)

@@ -22,12 +22,12 @@ def recipe(**phase: object) -> Recipe:
 
 def chosen(one: SliceModel, lines: list[int], settings: Recipe, signal: float | None = None) -> PhaseChoice:
     engine = settings.inference.engine()
-    return choose_phase(hold_back(one, lines, engine, 0, signal), settings.phase.imaginary_ratios)
+    return choose_phase(hold_back(one, lines, engine, 0, signal))
 
 
 def test_a_mask_that_is_its_own_mirror_image_shows_a_phase_too():
     mirrored = [*CENTRE, *(16 + side * k for k in (6, 8, 10, 12, 14, 15) for side in (1, -1))]
-    settings = recipe(model="held-back", imaginary_ratios=(3.0,))
+    settings = recipe(model="held-back")
     assert chosen(textured(smooth(N)), mirrored, settings).phase is not None
     few = [*CENTRE, 22, 10, 24, 8, 26, 6, 28]  # three held back, from which nothing follows
     assert all(chosen(textured(smooth(N)), lines, settings) == PhaseChoice() for lines in (few, CENTRE))
@@ -52,6 +52,6 @@ def test_designs_know_the_phase_where_the_recipe_says_so():
 def test_slices_are_given_what_the_recipe_names():
     one = textured(smooth(N))
     for model, aware in (("modulus", False), ("aware", True), ("held-back", False)):
-        settings = recipe(model=model, imaginary_ratios=(4.0, 2.0))
+        settings = recipe(model=model)
         made = mr_image_model(one.kspace, noise_variance=one.noise_variance, recipe=settings)
         assert isinstance(made.blocks[0].analysis, PhasedParts) == aware

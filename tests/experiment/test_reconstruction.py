@@ -141,7 +141,7 @@ def test_means_of_regions_and_their_difference_vary_as_the_dense_covariance_says
 
 
 def test_draws_are_scaled_to_the_map_and_change_nothing_else() -> None:
-    recipe = md.load_recipe("local").replacing("simulation", matrix=32)
+    recipe = md.load_recipe("local").replacing("input", matrix=32)
     one = md.calibrate(load_scan("phantom:brain", recipe), recipe).slice_model(0, **recipe.slice_settings)
     lines, asked = sorted({*range(12, 20), *range(1, 32, 3)}), recipe.replacing("reconstruction", draws=24)
     plain, made = (md.reconstruct(one, lines, recipe=each) for each in (recipe, asked))

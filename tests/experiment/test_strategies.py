@@ -149,7 +149,7 @@ def test_names_that_people_know_are_taken_wherever_a_strategy_a_method_or_a_prio
     assert (*against.against, against.strategy) == ("fastmri-equispaced", "information-gain")
 
 
-def petal(settings: object, matrix: int, count: int) -> np.ndarray:
+def petal(matrix: int, count: int) -> np.ndarray:
     """One petal that begins and ends at DC."""
     turn = np.linspace(0, np.pi, 2 * matrix, endpoint=False)
     radius = matrix / 2 * np.sin(turn)
@@ -160,11 +160,11 @@ def test_a_family_of_shots_that_is_registered_is_designed_and_reconstructed(monk
     pytest.importorskip("finufft")
     monkeypatch.setitem(KINDS, "rosette", KINDS["spiral"])  # taken away again after the test
     md.register_trajectory("rosette", petal, unit="petal")
-    chosen = {"design": {"encoding": "rosette"}, "shots": {"angles": 10}, "inference": {"samples": 4}}
+    chosen = {"design": {"encoding": "rosette"}, "inference": {"samples": 4}}
     recipe, rule = md.Recipe.of(chosen), md.make_strategy("information-gain", "rosette")
     data = md.load_phantom("brain", shape=(16, 16), rng=np.random.default_rng(0))
     shots = candidates_of(recipe, rule, (16, 16), 5, 1)
-    assert (shots.size, shots.unit, shots.name) == (10, "petal", "rosette")
+    assert (shots.size, shots.unit, shots.name) == (20, "petal", "rosette")
     one = shot_slice(md.calibrate(data).slice_model(), shots, np.random.default_rng(1), truth=data.reference[0])
     lines = md.run_design([one], rule, 5, recipe).trace.lines
     image, truth = md.reconstruct(one, lines, "mean", recipe, with_std=False).image, data.reference[0]

@@ -39,7 +39,7 @@ def test_a_copied_coil_is_refused_however_its_noise_is_known(given: str, factor:
     data = replace(data, kspace=kspace, noise_variance=4.9e-5 if given == "with the data" else None)
     if given == "by readouts":
         data = replace(data, noise_covariance=4.9e-5 * np.eye(4, dtype=complex))
-    recipe = SMALL.replacing("noise", variance=4.9e-5) if given == "in the recipe" else SMALL
+    recipe = SMALL.replacing("input", noise=0.007) if given == "in the recipe" else SMALL
     with refused("kspace") as caught:
         calibrate(data, recipe)
     assert "coil 3" in caught.value.got and "coil 1" in caught.value.got

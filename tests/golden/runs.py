@@ -26,32 +26,30 @@ class GoldenRun(NamedTuple):
     after: str = ""
 
 
-def _recipe(simulation: str = "", reconstruction: str = "", more: str = "") -> str:
-    """32 x 32, and few samples for error bars; further settings of both tables, then further tables."""
-    tables = ("[simulation]\nmatrix = 32", simulation, "[reconstruction]\nstd_samples = 8", reconstruction, more)
-    return "\n".join(part for part in tables if part) + "\n"
+def _recipe(*tables: str) -> str:
+    """32 x 32, and further tables."""
+    return "\n".join(("input.matrix = 32", *tables)) + "\n"
 
 
 SMALL = _recipe()
-COILS = _recipe("coils = 3", more="[coils]\ncalibration_lines = 10")
-KNOWN_NOISE = "[noise]\nvariance = 1e-4\n"
+COILS = _recipe("[simulation]\ncoils = 3\n[coils]\ncalibration_lines = 10")
+KNOWN_NOISE = "input.noise = 0.01\n"
 LANCZOS = _recipe(
-    more='[inference]\nvariances = "lanczos"\nlanczos_steps = 20\ntolerance = 0.5\nsolver = "irls"\n'
+    '[inference]\nvariances = "lanczos"\nsamples = 20\ntolerance = 0.5\nsolver = "irls"\n'
     '[design]\nstrategy = "information-gain"'
 )
-PHASE = _recipe(more='[phase]\nmodel = "aware"\nimaginary_ratios = [2.0]')
+PHASE = _recipe('[phase]\nmodel = "aware"')
 LOCAL = _recipe(
-    reconstruction="band_factors = false",
-    more='[phase]\nmodel = "modulus"\n'
+    '[reconstruction]\nband_factors = false\n[phase]\nmodel = "modulus"\n'
     '[inference]\nsamples = 4\ntolerance = 0.2\nsolver_tolerance = 0.1\ninner_tolerance = 1e-3\nsolver = "admm"\n'
     '[[prior]]\nkind = "pixels"\nscale = 100.0\ntau_limit = 0.4\n'
     '[[prior]]\nkind = "differences"\nscale = 10.0',
 )
 """A posterior mean in a tenth of a second, for runs that reconstruct dozens of masks."""
 TOTAL_VARIATION = _recipe(
-    reconstruction='method = "map"',
-    more='[[prior]]\nkind = "differences"\nscale = 10.0\nisotropic = true\n'
-    '[[prior]]\nkind = "wavelet"\nscale = 10.0\nwavelet = "db4"\nlevels = 2\n'
+    '[reconstruction]\nmethod = "map"\n'
+    '[[prior]]\nkind = "differences"\nscale = 10.0\nisotropic = true\n'
+    '[[prior]]\nkind = "wavelet:db4:2"\nscale = 10.0\n'
     '[[prior]]\nkind = "pixels"\nscale = 1.0',
 )
 
@@ -110,7 +108,7 @@ RUNS = {
     "design-trained": GoldenRun("design phantom:t1w --lines 11 --strategy trained:train/order.npz", SMALL, "train"),
     "design-seen": GoldenRun("design phantom:brain --lines 12 --with phantom:brain", SMALL),
     "design-plane": GoldenRun("design phantom:t2w --encoding plane --acceleration 8", SMALL),
-    "design-plane-coils": GoldenRun("design phantom:t2w --encoding plane --acceleration 6 --calibration 10", COILS),
+    "design-plane-coils": GoldenRun("design phantom:t2w --encoding plane --acceleration 6 --start 10", COILS),
     "design-plane-gain": GoldenRun(
         "design phantom:brain --encoding plane --acceleration 8 --shutter --block 24 --strategy information-gain", SMALL
     ),
@@ -127,7 +125,7 @@ RUNS = {
         "design phantom:head-3d --slices 2,4,6 --encoding plane --acceleration 8 --jobs 1", SMALL
     ),
     "design-spokes": GoldenRun("design phantom:brain --encoding radial --shots 8", SMALL),
-    "design-spokes-coils": GoldenRun("design phantom:brain --encoding radial --shots 7 --angles 24", COILS),
+    "design-spokes-coils": GoldenRun("design phantom:brain --encoding radial --shots 7", COILS),
     "design-arms-fixed": GoldenRun("design phantom:brain --encoding spiral --shots 6 --strategy half-turn", SMALL),
     "compare-planes": GoldenRun(
         "compare phantom:brain --encoding plane --accelerations 8 --train phantom:t1w --seeds 1 --method zero-filled "
@@ -145,8 +143,8 @@ RUNS = {
         SMALL,
     ),
     "protocol-coils": GoldenRun("protocol phantom:brain phantom:t2w --lines 14 --strategy calibrated --jobs 1", COILS),
-    "adapt": GoldenRun("adapt readouts.mrd --lines 12 --start 6", SMALL + KNOWN_NOISE),
-    "adapt-coils": GoldenRun("adapt readouts-coils.mrd --lines 14 --start 10 --block 2", COILS + KNOWN_NOISE),
+    "adapt": GoldenRun("adapt readouts.mrd --lines 12 --start 6", KNOWN_NOISE + SMALL),
+    "adapt-coils": GoldenRun("adapt readouts-coils.mrd --lines 14 --start 10 --block 2", KNOWN_NOISE + COILS),
     "protocol-planes": GoldenRun(
         "protocol phantom:brain phantom:t2w --encoding plane --samples 180 --block 40 --test phantom:t1w --seeds 1 "
         "--method zero-filled --jobs 1",

@@ -4,7 +4,7 @@ import pytest
 
 import mri_design as md
 
-RECIPE = {"simulation": {"matrix": 32}, "phase": {"model": "modulus"}}
+RECIPE = {"input": {"matrix": 32}, "phase": {"model": "modulus"}}
 RECIPE["prior"] = [{"kind": "pixels", "scale": 100.0, "tau_limit": 0.4}, {"kind": "differences", "scale": 10.0}]
 
 

@@ -20,7 +20,7 @@ PLAIN, MASK = {"method": "zero-filled"}, np.abs(np.arange(32) - 16) < 6
 def test_lines_and_image_are_those_of_the_command(design, tmp_path):
     recipe_file = tmp_path / "small.toml"
     recipe_file.write_text(
-        "simulation.matrix = 32\n[[prior]]\nkind = 'pixels'\nscale = 100.0\ntau_limit = 0.4\n"
+        "input.matrix = 32\n[[prior]]\nkind = 'pixels'\nscale = 100.0\ntau_limit = 0.4\n"
         "[[prior]]\nkind = 'differences'\nscale = 10.0\n[phase]\nmodel = 'modulus'\n"
     )
     run = tmp_path / "run"
@@ -123,8 +123,7 @@ def test_only_folders_are_read() -> None:
 
 def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
     kspace = scan.data.kspace[0, 0]
-    noise = {"variance": scan.data.noise_variance}
-    held = md.load(kspace, recipe={**RECIPE, "noise": noise})
+    held = md.load(kspace, recipe={**RECIPE, "input": {"noise": scan.data.noise_variance**0.5}})
     np.testing.assert_array_equal(held.data.kspace[0, 0], kspace)
     ours, theirs = held.reconstruct(MASK), scan.reconstruct(MASK)
     np.testing.assert_allclose(ours.array, theirs.array, atol=1e-3 * np.abs(theirs.array).max())
@@ -252,7 +251,7 @@ class Tensor:
 
 
 def test_coil_maps_come_from_a_file_an_array_a_method_or_another_scan(tmp_path, monkeypatch):
-    coils = md.load("phantom:brain", recipe={**RECIPE, "simulation": {"matrix": 32, "coils": 3}})
+    coils = md.load("phantom:brain", recipe={**RECIPE, "input": {"matrix": 32}, "simulation": {"coils": 3}})
     known = coils.data.coil_maps
     np.save(tmp_path / "maps.npy", known[0])
     np.save(tmp_path / "prescan.npy", coils.kspace)
@@ -306,7 +305,7 @@ def test_a_mask_in_any_type_says_which_lines_are_used_or_were_measured(scan: md.
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_should() -> None:
-    head = md.load("phantom:brain", recipe={**RECIPE, "simulation": {"matrix": 64}})
+    head = md.load("phantom:brain", recipe={**RECIPE, "input": {"matrix": 64}})
     image = head.reconstruct(sorted({*range(0, 64, 4), *range(26, 38)}))
     truth = np.abs(image.reference)
     inside = truth > 0.1 * truth.max()

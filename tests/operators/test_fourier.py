@@ -215,7 +215,7 @@ MASK = np.isin(np.arange(16), CHOSEN)
 
 @pytest.fixture(scope="module")
 def head() -> md.SliceModel:
-    return md.calibrate(load_scan("phantom:brain", md.Recipe.of({"simulation": {"matrix": 16}}))).slice_model()
+    return md.calibrate(load_scan("phantom:brain", md.Recipe.of({"input": {"matrix": 16}}))).slice_model()
 
 
 def test_a_mask_gives_the_same_image_design_and_model_as_its_numbers(head: md.SliceModel) -> None:

@@ -166,7 +166,7 @@ def test_trains_are_written_with_their_echoes(folder: RunFolder) -> None:
     acquisition_facts(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, recipe))
     rows = [[int(cell) for cell in row.values()] for row in table(folder, "acquisition.csv")]
     assert rows == [[0, 0, 1, 0, -4], [1, 0, 2, 3, -1], [2, 0, 3, 6, 2], [3, 1, 1, 1, -3], [4, 1, 2, 4, 0]]
-    recipe = md.Recipe().replacing("design", encoding="plane", order="centre-out", train=3)
+    recipe = md.Recipe().replacing("design", encoding="plane", order="centre-out", block=3)
     made = in_acquisition_order((27, 36, 35, 44, 8, 63), PlaneReadouts((8, 8)), recipe)
     acquisition_facts(folder, made)
     placed = table(folder, "acquisition.csv")

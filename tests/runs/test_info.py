@@ -39,7 +39,7 @@ STACK = ImageStack(np.arange(1.0, 241, dtype=np.float32).reshape(3, 8, 10), "hea
 
 
 def test_images_have_sizes_orientation_values_and_how_they_were_measured() -> None:
-    rows = describe_images(STACK, Recipe().replacing("simulation", matrix=64, noise=0.02))
+    rows = describe_images(STACK, Recipe().replacing("input", matrix=64).replacing("simulation", noise=0.02))
     assert numbers_in(rows["images"])[:3] == [3, 8, 10] and numbers_in(rows["values"]) == [1, 240]
     assert numbers_in(rows["field of view"]) == [16, 15, 2, 1.5, 5]
     assert rows["orientation"].startswith("transverse") and rows["file"] == "head.nii" and "64 x 64" in rows["use"]

@@ -15,7 +15,7 @@ from mri_design.runs.compare import ComparisonRequest, run_comparison_of
 from mri_design.runs.store import Run
 from mri_design.runs.work import Progress
 
-RECIPE = Recipe.of({"reconstruction": {"method": "zero-filled"}, "noise": {"variance": 1e-4}})
+RECIPE = Recipe.of({"reconstruction": {"method": "zero-filled"}, "input": {"noise": 0.01}})
 
 
 @pytest.fixture(scope="module")

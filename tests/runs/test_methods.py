@@ -8,7 +8,7 @@ from mri_design import Recipe, UsageError, measure, reconstruct
 from mri_design.design import ReferenceSlice
 from mri_design.experiment import reconstruction
 from mri_design.runs import methods as methods_module
-from mri_design.runs.methods import TRAINED, MethodStudy, methods_named, tried_weights
+from mri_design.runs.methods import TRAINED, MethodStudy, methods_named
 from mri_design.runs.study import Study, StudyPieces
 from mri_design.runs.work import Keep, Work
 
@@ -40,7 +40,7 @@ def finished(one: MethodStudy) -> StudyPieces:
 
 
 def error(image: ReferenceSlice, lines: tuple[int, ...], method: str, recipe: Recipe, weight: float) -> float:
-    own = recipe.replacing("reconstruction", **{tried_weights(method)[0]: weight})
+    own = recipe.replacing("reconstruction", weight=weight)
     made = reconstruct(image.slice_model, sorted(lines), method, own, with_std=False)
     return measure(made.image, image.reference).relative_l2
 

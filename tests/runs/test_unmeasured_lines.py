@@ -36,7 +36,7 @@ FEW = 12
 RECIPE = Recipe.of(
     {
         "inference": {"samples": 4, "loops": 2, "tolerance": 0.2},
-        "reconstruction": {"std_samples": 6, "band_factors": False},
+        "reconstruction": {"band_factors": False},
         "phase": {"model": "modulus"},
         "prior": [{"kind": "pixels", "scale": 100.0}, {"kind": "differences", "scale": 10.0}],
     }

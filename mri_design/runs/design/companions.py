@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,9 +199,8 @@ def frame_of_design(recipe: Recipe) -> tuple[str, int]:
     counters = recipe.input.counters
     if len(counters) != 1:
         raise UsageError(
-            f"{option('with', 'frames')}: which frames are they? Give the number of the one to design as one of "
-            f"{option('input.contrast', 0)}, {option('input.phase', 0)}, {option('input.repetition', 0)} and "
-            f"{option('input.set', 0)}"
+            f"{option('with', 'frames')}: which frames are they? Give the number of the one to design "
+            f"({option('input.series', '{repetition = 1}')}: contrast, phase, repetition or set)"
         )
     (found,) = counters.items()
     return found
@@ -225,8 +223,7 @@ def other_frames(
     axis, frame = frame_of_design(recipe)
     if not names_file(source):
         raise InputError("companions", "a scan that is in no file", "raw data that hold several frames")
-    every: dict[str, Any] = {axis: EVERY}
-    with opened_slices(source, replace(recipe, input=replace(recipe.input, **every)), seed, maps) as slices:
+    with opened_slices(source, recipe.replacing("input", series={axis: EVERY}), seed, maps) as slices:
         numbering = slices.numbering
         here = numbering.numbers.index(frame) * numbering.count + number
         near = Around(frames=around.frames).of(here, numbering, {})

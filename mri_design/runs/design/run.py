@@ -10,6 +10,7 @@ from mri_design.brief import briefly
 from mri_design.design import Acquisition, DesignState, DesignTrace
 from mri_design.evaluation import predictions
 from mri_design.experiment import design, extent, reconstruction
+from mri_design.model.sparsity import IMAGINARY_RATIO
 from mri_design.runs.design.companions import LITTLE, companions_within, final_weight
 from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.slices import DesignSlices, prepared
@@ -201,7 +202,7 @@ def concluded(
         known=known,
         trace=trace,
         end=end,
-        model=f"phase-aware {recipe.phase.imaginary_ratios[0]:g}" if aware else "",
+        model=f"phase-aware {IMAGINARY_RATIO:g}" if aware else "",
         images=images,
         account=predictions.DesignAccount(trace, ()),
         numbers=slices.numbers,

@@ -181,7 +181,7 @@ def _calibrated(given: DesignInput, request: DesignRequest, work: Work) -> Desig
         side = plan.rules.calibration
         progress.say(
             f"{side} x {side} samples at the centre are measured first, for the coil maps, of {most} "
-            f"altogether; {option('constraints.calibration')} sets how many"
+            f"altogether; {option('start')} sets how many"
         )
     growing = f"the lines as they are measured, beginning with {len(start)} at the centre" if grows else ""
     tell_calibration(calibration, most, recipe, readouts, progress, growing)

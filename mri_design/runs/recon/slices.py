@@ -24,7 +24,7 @@ from mri_design.experiment import volume
 from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.companion_images import readout_energies, same_readouts
 from mri_design.experiment.extent import check_other_than_lines
-from mri_design.experiment.recipe import NoiseRecipe, Recipe
+from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import InferenceOptions, image_rng, loops_shown, reconstruct_prepared
 from mri_design.experiment.volume import Shared, Slices, opened_slices, recipe_of_frame
 from mri_design.kinds import KINDS, gridded_kinds
@@ -432,7 +432,8 @@ def coverage_of(
     numbers, name, mask = list(masks), folder.resolve().name, next(iter(masks.values()))
     like = _example(slices.read(numbers[0]), masks)
     files, refused = others[0], list(others[1])
-    recipe = replace(recipe.replacing("reconstruction", draws=0, noise_map=False), noise=NoiseRecipe())
+    recipe = recipe.replacing("reconstruction", draws=0, noise_map=False)
+    recipe = replace(recipe, input=replace(recipe.input, noise=None))
     own = [readout_energies(like)[0]]
     for number in {*numbers[1:], slices.count // 2}:
         with suppress(InputError):  # without signal

@@ -139,8 +139,6 @@ def opened(
     require_instance((str, os.PathLike), wanted="the path of a file", path=path)
     path = Path(path)
     reader = _reader_of(path, isolated)
-    if options.matrix is not None and not reader.matrix:
-        raise sources.of_no_trajectory(options.matrix)
     if isolated and reader.library:
         yield ISOLATED(path, options, reader.library)
         return

@@ -85,7 +85,7 @@ def duplicates_cure() -> str:
 
 def counter_option(name: str) -> str:
     """The option, or Python's setting, of a counter or of the encoding space."""
-    return option("encoding-space" if name == ENCODING else f"input.{name}")
+    return option(f"input.series.{name}")
 
 
 def require_counters(
@@ -302,8 +302,6 @@ class CentredSource(Source):
 
     def _placed(self, held: Any) -> Any:
         """Samples on a grid, or their summary, moved; of anything else no centre can be given."""
-        if self.matrix is not None and not isinstance(held, TrajectoryData):
-            raise of_no_trajectory(self.matrix)
         if isinstance(held, KSpaceData):
             return with_its_centre(held, self.centre)
         if isinstance(held, ScanSummary):
@@ -312,12 +310,6 @@ class CentredSource(Source):
             cure = f"Leave out {option('input.centre')}, under [input] in the recipe and in the header file, too."
             raise InputError("centre", "a place in samples off the grid, or images", "k-space on a grid", cure)
         return held
-
-
-def of_no_trajectory(matrix: tuple[int, int]) -> InputError:
-    """The error of a matrix that was asked for where the file has its own."""
-    cure = f"Leave out {option('matrix')}, also in the recipe."
-    return InputError("matrix", f"{matrix}", "samples along a trajectory, in NumPy or BART files", cure)
 
 
 @contextmanager

@@ -80,8 +80,8 @@ def test_what_is_unknown_is_estimated(scan: md.TrajectoryData) -> None:
 
 
 def test_given_noise_and_amplitudes_far_from_one(scan: md.TrajectoryData) -> None:
-    recipe = RECIPE.replacing("noise", variance=2.0)
-    assert md.calibrate(scan, recipe).noise_variance == 2.0
+    recipe = RECIPE.replacing("input", noise=2.0**0.5)
+    assert md.calibrate(scan, recipe).noise_variance == pytest.approx(2.0)
     tiny = md.calibrate(scan.scaled(1e-14), RECIPE)
     ordinary = md.calibrate(scan, RECIPE)
     assert 1e-3 < np.abs(tiny.kspace).max() < 1e3 and ordinary.unit == 1
@@ -103,4 +103,4 @@ def test_noise_that_the_scanner_measured_whitens_the_coils(scan: md.TrajectoryDa
     np.testing.assert_allclose(prepared.kspace, scan.kspace / NOISE_SD, rtol=1e-4)
     tiny = md.calibrate(unknown.scaled(1e-14), RECIPE)
     np.testing.assert_allclose(tiny.kspace, prepared.kspace, rtol=1e-4)
-    assert md.calibrate(unknown, RECIPE.replacing("noise", variance=2.0)).noise_variance == 2.0
+    assert md.calibrate(unknown, RECIPE.replacing("input", noise=2.0**0.5)).noise_variance == pytest.approx(2.0)

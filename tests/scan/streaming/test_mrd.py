@@ -72,7 +72,7 @@ def test_the_header_of_a_readout_lies_as_in_the_ismrmrd_package() -> None:
         assert getattr(AcquisitionHeader, name).offset == offset, name
 
 
-@pytest.mark.parametrize("config", [None, "[simulation]\nmatrix = 64\n"])
+@pytest.mark.parametrize("config", [None, "[input]\nmatrix = 64\n"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_what_every_client_sends_arrives_and_each_reads_its_answers(kspace, client, config):
     lines = [readout(kspace[:, line], counter_of(line)) for line in range(12)]
