@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -415,7 +415,7 @@ class DesignRecipe(Settings):
     def trains(self) -> tuple[str, int, int | None]:
         """Order, echoes of a train, and the echo that measures DC, if there is one.
 
-        A block is a train; in a plane, whose blocks are also chosen for the cost of inference, only if there is an order.
+        A block is a train; in a plane, where blocks also save time, only if there is an order.
         """
         name, *echo = self.order.split(":")
         echoes = self.block if KINDS[self.encoding].blocks_are_trains or name != "as-chosen" else None
@@ -614,7 +614,8 @@ class Recipe(Settings):
     def with_settings(self, texts: Iterable[str]) -> Recipe:
         """A copy of the recipe with settings that are written as text, ``design.block=4``, each checked as in a file.
 
-        The value is TOML (``4``, ``0.5``, ``true``, ``[128, 96]``, ``{contrast = 2}``); anything else is a text.
+        The value is TOML (``4``, ``0.5``, ``true``, ``[128, 96]``, ``{contrast = 2}``). Anything else is a text, or a list
+        of values between commas for a setting that takes one; a setting that takes text alone takes it as typed.
 
         Raises
         ------
@@ -631,7 +632,9 @@ class Recipe(Settings):
             table = sections.setdefault(section, {})
             for name in inner[:-1]:
                 table = table.setdefault(name, {})
-            table[inner[-1]] = _toml_value(value.strip())
+            known = self.sections[section].declared() if section in self.sections else {}
+            kinds = known[inner[0]].kinds if inner[0] in known and len(inner) == 1 else set()
+            table[inner[-1]] = _value_of(value.strip(), kinds)
         recipe = self
         for section, settings in sections.items():  # at once: some fit only together
             recipe = recipe.replacing(section, **settings)
@@ -688,14 +691,15 @@ Settings.renamed = {
 }
 
 
-def _toml_value(text: str) -> Any:
-    """The value of a TOML text; a text that is no TOML, as a bare word or a file's name, is itself the value."""
+def _value_of(text: str, kinds: Collection[str] = ()) -> Any:
+    """The value of a text for a setting that takes these `Setting.kinds`; see `Recipe.with_settings`."""
     import tomllib
 
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return text
+        return [_value_of(part.strip()) for part in text.split(",")] if "array" in kinds and "," in text else text
+    return text if set(kinds) == {"string"} and not isinstance(value, str) else value
 
 
 def recipe_schema() -> dict[str, Any]:

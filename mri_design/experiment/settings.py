@@ -74,6 +74,11 @@ class Setting:
         return schema | known | ({"description": self.help} if self.help else {})
 
     @property
+    def kinds(self) -> set[str]:
+        """Types of the values, by their names in JSON Schema; those of names are strings."""
+        return {one.get("type", "string") for one in self.schema.get("anyOf", [self.schema])} - {"null"}
+
+    @property
     def wanted(self) -> str:
         """The allowed values in words."""
         return _listed(self.choices) if self.choices else _in_words(self.schema)

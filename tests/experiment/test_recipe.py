@@ -142,12 +142,13 @@ def test_settings_of_a_command_line_are_those_of_a_file() -> None:
         "constraints.forbid=0-9",
         "design.strategy=random",
     ]
-    recipe = md.Recipe().with_settings([*texts, "constraints.shutter=true"])
+    lists = ["input.centre=40,35", "input.matrix=64,48", "constraints.require=13"]
+    recipe = md.Recipe().with_settings([*texts, *lists, "constraints.shutter=true"])
     assert recipe == md.Recipe.of(
         {
             "inference": {"samples": 16},
-            "input": {"dims": ["kx", "ky"], "series": {"set": 1}},
-            "constraints": {"forbid": "0-9", "shutter": True},
+            "input": {"dims": ["kx", "ky"], "series": {"set": 1}, "centre": [40, 35], "matrix": [64, 48]},
+            "constraints": {"forbid": "0-9", "require": "13", "shutter": True},
             "design": {"strategy": "random"},
         }
     )
