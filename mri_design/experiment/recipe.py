@@ -614,8 +614,8 @@ class Recipe(Settings):
     def with_settings(self, texts: Iterable[str]) -> Recipe:
         """A copy of the recipe with settings that are written as text, ``design.block=4``, each checked as in a file.
 
-        The value is TOML (``4``, ``0.5``, ``true``, ``[128, 96]``, ``{contrast = 2}``). Anything else is a text, or a list
-        of values between commas for a setting that takes one; a setting that takes text alone takes it as typed.
+        The value is TOML (``4``, ``true``, ``[64, 96]``, ``{contrast = 2}``). Anything else is text, or values between
+        commas for a setting that takes a list; a setting that takes text alone takes it as typed.
 
         Raises
         ------
