@@ -1,31 +1,25 @@
-"""Candidates by their expected error, corrected by a model of the posterior's own error that learns while a scan runs.
+"""The strategy `calibrated`: expected errors, corrected by a model that learns during a scan how wrong they are.
 
-Of lines the model begins with what synthetic heads taught, and learns from every line (`ErrorModel`). Of
-the samples of a plane it learns from the scan alone, block by block. With several coils a sample tells much of its
-surroundings, and even distances count for more than the energies of single samples: most of a plane's mask is then a
-Poisson disc, and the rest is chosen by all that a sample tells.
-
-An earlier scan of the same object says more. Its image is taken for the truth and measured once more along the mask of
-the design; then it is known what the reconstruction misses most. Where it shows the same object it predicts single
-lines and samples better than the scan's own posterior does, and takes over: lines weigh it as side information, samples
-have it as one more feature of the regression. One of another object is soon overruled by either. What designs gain and
-lose by it is measured in results/benchmarks/series.md and results/encodings/README.md.
-
-A linear model describes how wrong a posterior is about the error on every line or sample.
-The posterior's variances are wrong in a systematic way: they are too small where |k| is large, they ignore conjugate
+Variances of a posterior are wrong in a systematic way: they are too small where |k| is large, they ignore conjugate
 symmetry, and they are overconfident about regular gaps. A linear model describes what the error really is,
 
     log(energy of the error) = features . weights + noise.
 
-Of lines the weights start from synthetic heads (their mean and their spread between heads), and Bayesian linear
-regression corrects them with every line that is measured, since its innovation is a sample of exactly what was
-predicted. How good they are is measured in results/error-model/README.md. Residual energy depends on more than the
-posterior's variances: images fill a part of the field of view, so lines next to measured ones are partly known; their
-phase is nearly smooth, so lines opposite to measured ones are partly known; and spectra fall off in their own way, on
-one side faster than on the other (relaxation along an echo train). These are the features.
+Lines. The weights start from synthetic heads (their mean and their spread between heads), and Bayesian linear
+regression corrects them with every measured line, since its innovation is a sample of exactly what was predicted
+(`ErrorModel`, results/error-model/README.md). The features describe what determines the residual energy besides the
+posterior's variances. Images fill a part of the field of view, so that lines next to measured ones are partly known;
+their phase is nearly smooth, so that lines opposite to measured ones are partly known; and spectra fall off in their
+own way, faster on one side than on the other (relaxation along an echo train).
 
-A block of samples of a plane gives as many innovations, which are enough for a gamma regression to learn from the scan
-alone.
+Samples of a plane. A block gives as many innovations as it has samples, enough for a gamma regression to learn from the
+scan alone. With several coils a sample tells much about its surroundings: most of the mask is then a Poisson disc, and
+each remaining sample is the one that removes most of the error, its own and that around it.
+
+An earlier scan of the same object is side information (`EarlierScan`). Its image is taken as the truth and measured
+again along the mask of the design, which shows what the reconstruction misses most. If it shows the same object, it
+predicts single lines and samples better than the posterior does, and gets more weight. An earlier scan of another
+object is soon overruled. Gains and losses are in results/benchmarks/series.md and results/encodings/README.md.
 """
 
 from __future__ import annotations
@@ -570,13 +564,13 @@ def _variance(errors: Numbers, counts: Numbers, spread: float) -> float:
 
 
 SideInformation = EarlierScan | TrainedDesign
-"""Says which error is left on every candidate from something else than the scan that is being measured."""
+"""Predicts the error left on every candidate from something else than the scan that is being measured."""
 REACH = 0.05
 """Samples: standard deviation of the window of found over predicted energies, as a share of the plane's sides."""
 BELIEF = 4.0
-"""Innovations that the regression alone counts as, beside those found around a sample."""
+"""Innovations that the regression counts as, next to those found around a sample."""
 LEAST = 1e-6
-"""Least energy beside the largest: what a sample is predicted to hold at least."""
+"""Least energy that is predicted of a sample, relative to the largest."""
 TEMPER = 0.4
 """Exponent of the correction of energies with several coils, where 0 would go by the posterior alone: a block explains
 much of its surroundings, so that energies found before it overstate what is left."""
@@ -584,7 +578,7 @@ much of its surroundings, so that energies found before it overstate what is lef
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated(ChoosesByScore):
-    """Choose the candidates on and around which the error is expected to be largest, after a correction that learns.
+    """Choose the candidates on and around which the error is expected to be largest, after a learnt correction.
 
     Of lines the regression that corrects the posterior's expectation (`ErrorModel`) has learnt on synthetic heads how
     wrong such expectations are, and goes on learning from the innovation of each line that is measured. A line tells
@@ -599,7 +593,7 @@ class Calibrated(ChoosesByScore):
     first part of the mask is a Poisson disc, before anything is inferred, and each of the others is the one that
     removes most energy from all samples, its own and that around it (`covering`).
 
-    An earlier scan of the same object, or scans that a training has seen, may have a say. What they say of a line's own
+    An earlier scan of the same object, or training scans, may be side information. Their prediction of a line's own
     energy and the score above are then averaged, as logarithms, with weights by how well either has predicted the lines
     of this scan so far (`weight_of_side_information`). What an earlier scan says of a sample is one more feature, which
     is trusted from the start, and after the first block as far as the innovations bear it out; samples are then chosen
@@ -611,8 +605,8 @@ class Calibrated(ChoosesByScore):
         Posterior draws behind the expected energies; inference's own are used, with one coil as far as they go. By
         default those of the readouts.
     side_information : sequence of SideInformation
-        An `EarlierScan` of the same object, or a `TrainedDesign` of others: of lines the first has the say, of samples
-        there is one for every slice that shares the mask.
+        An `EarlierScan` of the same object, or a `TrainedDesign` of others. For lines the first one is used, for
+        samples there is one for every slice that shares the mask.
     error_model : ErrorModel, optional
         Lines: the regression to begin with; by default the one that comes with the package.
     online : bool
@@ -758,11 +752,11 @@ class Calibrated(ChoosesByScore):
     def _samples(self, view: DesignView, expected: Numbers) -> tuple[Forecast, Numbers, float]:
         """A forecast, the energies by which samples are chosen, (size,), and the known fraction of their scatter."""
         plane, measured = plane_of(view.readouts), view.candidates.mask
-        said = self._energies_said(view)
+        aside = self._side_energies(view)
         prior = feature_weights(bool(self.side_information))
-        seen = _SampleInnovations.of(view, plane, said)
+        seen = _SampleInnovations.of(view, plane, aside)
         weights = prior[0] if seen is None else seen.fitted(prior)
-        energies = level(measured, expected) * np.exp(sample_features(plane, measured, expected, said[-1]) @ weights)
+        energies = level(measured, expected) * np.exp(sample_features(plane, measured, expected, aside[-1]) @ weights)
         if seen is not None:
             energies = energies * seen.found_over_predicted(weights, plane)
         energies = np.maximum(energies, LEAST * float(energies.max()))
@@ -773,8 +767,8 @@ class Calibrated(ChoosesByScore):
         known = EARLIER_MEAN if seen is None else explained
         return Forecast(expected, corrected, side_information_weight=explained), energies, known
 
-    def _energies_said(self, view: DesignView) -> list[Numbers | None]:
-        """Energies on every sample, (size,), as the earlier scans say them: at every block, and now."""
+    def _side_energies(self, view: DesignView) -> list[Numbers | None]:
+        """Energies on every sample, (size,), as the earlier scans predict them: at every block, and now."""
         if not self.side_information:
             return [None] * (len(measured_blocks(view)) + 1)
         if len(self.side_information) != len(view.posteriors):
@@ -854,10 +848,10 @@ class _SampleInnovations:
     shape: float
 
     @classmethod
-    def of(cls, view: DesignView, plane: PlaneReadouts, said: Sequence[Numbers | None]) -> _SampleInnovations | None:
+    def of(cls, view: DesignView, plane: PlaneReadouts, aside: Sequence[Numbers | None]) -> _SampleInnovations | None:
         """All that was predicted and measured so far; None where nothing was."""
         parts = []
-        for (acquired, block), earlier in zip(measured_blocks(view), said, strict=False):
+        for (acquired, block), earlier in zip(measured_blocks(view), aside, strict=False):
             expected = block[0].forecast.expected
             if expected is None:
                 continue

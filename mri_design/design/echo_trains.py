@@ -68,7 +68,7 @@ def acquisition_order(
     lines : sequence of int
         As they were chosen.
     readouts : Readouts
-        What they are lines or samples of.
+        The candidates that the lines or samples belong to.
     order : str
         ``as-chosen``; ``ascending`` in ky, samples of a plane then in kz; ``centre-out``: every train from DC outwards,
         so that an echo measures one ring around DC, and without trains all by their distance from DC, in a plane those
@@ -93,13 +93,13 @@ def acquisition_order(
     if order in ("as-chosen", "ascending"):
         listed = ascending if order == "ascending" else list(lines)
         return Acquisition(tuple(tuple(listed[i : i + train]) for i in range(0, len(listed), train)), readouts)
-    beside = readouts.order_within_echo(order)
+    within = readouts.order_within_echo(order)
     if order == "centre-out":
         if train == 1:
             return Acquisition(tuple((line,) for line in readouts.centre_out(ascending)), readouts)
         by_radius = readouts.nearest_to_centre(ascending, len(ascending))
-        return Acquisition(_echo_by_echo(by_radius, count, beside), readouts)
-    made = Acquisition(_echo_by_echo(ascending, count, beside), readouts)
+        return Acquisition(_echo_by_echo(by_radius, count, within), readouts)
+    made = Acquisition(_echo_by_echo(ascending, count, within), readouts)
     if effective_echo is None:
         return made
     shift = made.dc_echo - min(effective_echo, min(len(each) for each in made.trains))
@@ -112,15 +112,15 @@ def _distance(readouts: Readouts, one: int, other: int) -> float:
     return float(np.linalg.norm(frequencies[one] - frequencies[other]))
 
 
-def _echo_by_echo(lines: Sequence[int], count: int, beside: NDArray[np.float64] | None) -> tuple[tuple[int, ...], ...]:
+def _echo_by_echo(lines: Sequence[int], count: int, within: NDArray[np.float64] | None) -> tuple[tuple[int, ...], ...]:
     """``count`` trains, whose first echoes share the first ``count`` lines, and so on."""
     trains: list[list[int]] = [[] for _ in range(count)]
     for first in range(0, len(lines), count):
         echo = lines[first : first + count]
-        if beside is None:
+        if within is None:
             places = list(range(len(echo)))
         else:  # spread evenly where there are fewer than trains
-            echo = sorted(echo, key=lambda line: (beside[line], line))
+            echo = sorted(echo, key=lambda line: (within[line], line))
             places = [place * count // len(echo) for place in range(len(echo))]
         for place, line in zip(places, echo, strict=True):
             trains[place].append(line)

@@ -226,7 +226,8 @@ Measuring = Callable[[Sequence[DesignStep]], None]
 ImageError = Callable[[Sequence[SliceModel], "DesignState"], float]
 """Predicts the relative L2 error of the image that the lines of a state give in the end; NaN where it cannot."""
 EXPECTED_RATIO = 0.6
-"""Error of the image over the one that a design predicts, before anybody has looked: small, to look in time."""
+"""Error of the image over the one that a design predicts, before the image's error was first predicted: small, to
+predict it in time."""
 STALE_AFTER, STALE_RATIO = 7, 0.75
 """After this part of its lines the ratio at the last look may have fallen to this."""
 APART, APART_UNKNOWN = 16, 8
@@ -372,9 +373,9 @@ class DesignEngine:
             Sees the state after every measurement (of a block of lines).
         stop : StopRule or function, optional
             Asked once per inference, about its first decision, whose line has not been measured: true ends the design
-            without it, as `DesignTrace.declined`. A function (forecast) -> bool asks for nothing beside the forecast.
+            without it, as `DesignTrace.declined`. A function (forecast) -> bool needs nothing but the forecast.
         where : InferredSlices, optional
-            Holds the slices and infers them; by default this process does. The design does not depend on it.
+            Holds the slices and infers them; by default this process. The design does not depend on it.
         closing : bool
             Whether to infer once more after the last line, for the trace's ``closing`` forecast.
 
@@ -525,7 +526,7 @@ class _Design:
         return DesignStep(choice, energy, converged=converged, matvecs=matvecs, seconds=seconds)
 
     def _looked(self, forecast: Forecast) -> Forecast:
-        """The forecast with what the stop rule asks for beside it: what is left in the end, the error of the image."""
+        """The forecast with what the stop rule needs: the error left in the end, and the error of the image."""
         if self.rule.looks_ahead and self.posteriors:
             forecast = self._ahead(forecast)
         own_maps = any(s.own_maps is not None for s in self.slices)
@@ -549,7 +550,7 @@ class _Design:
         self.state = DesignState(trace, self.state.signals, self.where.warm_starts if self.posteriors else ())
 
     def _found(self, steps: list[DesignStep]) -> list[DesignStep]:
-        """The steps with the energies that their lines hold beside the means of the posteriors."""
+        """The steps with the measured energies of their innovations."""
         forecasts = [(steps[0] if self.in_blocks else step).forecast for step in steps]
         if not self.means or all(forecast.expected is None for forecast in forecasts):
             return steps

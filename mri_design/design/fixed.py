@@ -1,4 +1,4 @@
-"""Masks that look at no data, the competitors of designed masks: random, regular, low-pass, sets of angles.
+"""Masks that use no data, the competitors of designed masks: random, regular, low-pass, sets of angles.
 
 Variable-density masks are drawn independently or evenly. Even draws have fewer chance gaps: they walk along the
 cumulative density of the lines outside the centre. With m lines to draw, each line has the mass min(1, c p), c such
@@ -396,7 +396,7 @@ class CaipiSamples(Strategy):
         (R_y, R_z); by default the smallest product that fits into the samples that are not at the start, as nearly
         square as possible.
     shift : int, optional
-        Samples along kz by which one row of the pattern lies beside the one before; by default half of R_z.
+        Samples along kz by which each row of the pattern is shifted against the one before; by default half of R_z.
     """
 
     spacing: tuple[int, int] | None = None
@@ -436,7 +436,7 @@ AngleSet = Literal["half-turn", "full-turn", "one-missing", "golden"]
 
 @dataclass(frozen=True, kw_only=True)
 class FixedAngles(Strategy):
-    """The shots of a set, whose angles take the place of a grid of candidates.
+    """A fixed set of shots, with angles of its own instead of equispaced candidates.
 
     Parameters
     ----------

@@ -1,20 +1,20 @@
-"""Greedy choices: the candidates with the largest scores, their blocks, and the papers' scores under a posterior.
+"""Greedy strategies: choose the candidates with the largest scores under the posterior, one by one or in blocks.
 
-Samples of a block are thinned by their correlations, or cover the error with what they tell of their surroundings: with
-several coils a sample tells much of its surroundings, and even distances count for more than the energies of single
-samples. The scores are the information gain and the expected error (A-optimality).
+The scores are the expected error (A-optimality) and the information gain (D-optimality),
 
-    score = log det(I + X_* A^-1 X_*^H)   over the real rows of a line's X_*
+    score = log det(I + X_* A^-1 X_*^H)   over the real rows of X_*,
 
-is twice the mutual information between the image and the line's noisy data, in nats. TR-175 section 6, equation (12).
-Three ways to compute it stand here: dense (the reference), from Lanczos factors (TR-175 section 6.1) and from
-posterior draws.
+twice the mutual information between the image and the noisy data of a candidate, in nats: TR-175 section 6, equation
+(12). It is computed from posterior draws, from Lanczos vectors (TR-175 section 6.1), or by dense algebra
+(`exact_gains`, the reference).
 
-What a posterior expects of every candidate, or what the truth shows, is written once for everything that can be
-measured one by one: `Readouts` say what the values of a candidate are (`Readouts.values`), and which moments of them
-are known in closed form under a circulant (`Readouts.moments`), which make it a control variate of the posterior's own
-draws. Candidates that are yet to be measured change the covariance in a known way (`with_unseen`), whatever their
-values will be.
+A block of samples of a plane is chosen from one set of scores. Either samples are thinned by their correlations
+(`thinned`), or they are chosen to cover the error (`covering`): with several coils a sample tells much about its
+surroundings, and even distances count for more than the energies of single samples.
+
+`Readouts` say what the values of a candidate are (`Readouts.values`), and which moments of them are known in closed
+form under a circulant (`Readouts.moments`): these make the circulant a control variate of the posterior's own draws.
+Under a Gaussian the covariance after a measurement does not depend on the measured values (`with_unseen`).
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ Found = TypeVar("Found")
 
 
 class KeptElsewhere(Sequence[Any]):
-    """A part of every slice that is kept in other processes, such as its posterior.
+    """A part of every slice, such as its posterior, that other processes keep.
 
-    What is asked of it is computed there (`of_each`), and one that is looked up by its number is fetched as a whole,
-    once.
+    `of_each` computes there; a part that is looked up by its number is fetched as a whole, once.
 
     Parameters
     ----------
@@ -474,7 +473,7 @@ class Scores:
     Parameters
     ----------
     values : float array, shape (size,)
-        The larger the better; NaN where there is none.
+        The larger the better; NaN if a candidate has none.
     forecast : Forecast
         What the rule predicts of the image's error.
     in_nats : bool

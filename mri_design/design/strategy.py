@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # masks that look at no data are made without inference
 @briefly
 @dataclass(frozen=True)
 class LineCandidates:
-    """The state of a line design: what may be measured, what has been, and how many lines there will be.
+    """The state of a design: what may be measured, what has been measured, and how many lines it will have.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class LineCandidates:
     n_start : int
         How many of ``acquired`` were there before the first decision.
     constraints : LineConstraints
-        What the sequence asks for; whoever chooses from ``remaining`` obeys them.
+        Constraints of the sequence; every choice from ``remaining`` fulfils them.
     readouts : Readouts, optional
-        What the candidates are; lines by default. Where this class speaks of lines, it means these candidates.
+        The kind of candidates, lines by default; "lines" below stands for these candidates.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class LineCandidates:
     target: int
     n_start: int = 0
     constraints: Constraints = field(default_factory=LineConstraints)
-    readouts: Readouts = None  # type: ignore[assignment]  # lines, once made
+    readouts: Readouts = None  # type: ignore[assignment]  # LineReadouts by default
     allowed: NDArray[np.bool_] = field(init=False)
     remaining: NDArray[np.bool_] = field(init=False)
 
@@ -131,7 +131,7 @@ class LineCandidates:
 
     @property
     def wanted(self) -> int:
-        """How many lines the finished design will have beside those of the start."""
+        """How many lines the finished design will have besides those of the start."""
         return self.target - self.n_start
 
     @property
@@ -192,7 +192,7 @@ class Strategy:
     start_lines: ClassVar[tuple[int, int] | None] = None
     """Lines around DC that a design begins with of one coil and of several; None for what posteriors need."""
     rough_for: tuple[str, ...] = ()
-    """Sorts of readouts (`Kind.sort`) of which rough posteriors suffice, as it corrects what they expect."""
+    """Sorts of readouts (`Kind.sort`) for which rough posteriors suffice, because it corrects their predictions."""
     predicts: bool = False
     """Whether it predicts the error of the image, also where no line is left to choose (`predicted`)."""
 
@@ -208,7 +208,7 @@ class Strategy:
         return readouts.start(target, self.start_lines[n_coils > 1])
 
     def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
-        """How large a part of a mask of ``target`` is chosen from no posterior, the start included.
+        """How many candidates of a mask of ``target`` are chosen without a posterior, the start included.
 
         The engine infers nothing before this part has been measured, and shows the strategy no posterior
         (`choose_block`). 0 where all is chosen by posteriors.

@@ -1,12 +1,11 @@
-"""The history of a design: its decisions one after another, each with what was predicted, found and spent.
+"""The history of a design: its decisions with what was predicted, found and spent, and the rules that end it.
 
-The trace keeps a `DesignStep` as it is, a checkpoint writes and reads its fields whatever they are called
-(`scan.io.records`), and steps.csv has a column for every field that is marked as one (`columns`). A new field
-is added here and nowhere else.
+A checkpoint writes and reads the fields of a `DesignStep` by their declarations (`scan.io.records`), and steps.csv has
+a column for every field that is marked as one (`columns`): a new field is declared here and nowhere else.
 
-A design ends when it has enough lines: the information still to be gained, or the remaining error, is small enough.
-No rule ends a design before a few of its predictions have been held against what was then measured. At the start the
-posterior knows the centre of k-space only, and what it expects of all the rest is its prior.
+A design ends when it has enough lines: when the information still to be gained, or the remaining error, is small
+enough. No rule ends a design before a few of its predictions have been compared with measurements. At the start the
+posterior knows only the centre of k-space, and its predictions about the rest are its prior.
 """
 
 from __future__ import annotations
@@ -68,15 +67,15 @@ class Forecast:
         at least); 0 where every line has been measured; NaN where there were fewer lines, or no stop rule
         needs it.
     side_information_weight : float
-        How much an earlier scan of the same object, or scans of a training, counted beside this one's own posterior, 0
-        to 1; of a plane, which share it explained of how single samples differ from those around them. NaN where there
-        were none.
+        How much an earlier scan of the same object, or scans of a training, counted relative to this scan's own
+        posterior, 0 to 1; of a plane, which share it explained of how single samples differ from those around them. NaN
+        where there were none.
     image_error : float
         Relative L2 error that is predicted of the image that these lines give in the end, from readouts that are held
-        back (`experiment.design`); NaN where the design did not look.
+        back (`experiment.design`); NaN if the design did not predict it.
     tested : float
-        How many candidates had been predicted, measured and held against what was predicted by then
-        (`DesignTrace.found`); NaN where nobody counted.
+        How many candidates had been predicted and then measured by then
+        (`DesignTrace.found`); NaN if they were not counted.
     """
 
     expected: NDArray[np.float64] | None = None
@@ -175,7 +174,7 @@ class DesignStep:
 
     @property
     def found(self) -> bool:
-        """Whether something had been predicted of the candidate, and it has then been measured.
+        """Whether the candidate was predicted, and then measured.
 
         Of lines and samples their energy is predicted; of shots, which overlap, only the information that they bring.
         """
@@ -257,10 +256,10 @@ class DesignTrace:
         return sum(step.found for step in self.steps)
 
     def forecast(self, count: int) -> Forecast | None:
-        """The forecast made when ``count`` lines had been measured; None where there was none.
+        """The forecast when ``count`` lines had been measured; None if there was none.
 
         Within a block of lines nothing is: its mean is that of the block's start. Nothing is predicted of the start
-        either, before any prediction could be held against what came (`Forecast.tested`).
+        either, before any prediction could be tested (`Forecast.tested`).
         """
         if count == len(self.lines):
             forecast = self.closing if self.declined is None else self.declined.forecast
@@ -294,7 +293,7 @@ AT_REST = 0.02
 
 @dataclass(frozen=True)
 class StopFact:
-    """The number that a stop rule looks at, beside its limit.
+    """The number that a stop rule compares with its limit.
 
     Parameters
     ----------
@@ -306,7 +305,7 @@ class StopFact:
     least : float
         Out of reach: the error that every candidate would leave.
     tested, fewest : float, int
-        How many predictions had been held against what was measured, and how many have to be; ``fewest`` is 0 where
+        How many predictions had been compared with measurements, and how many must be; ``fewest`` is 0 where
         nothing hangs on it.
     """
 
@@ -345,7 +344,7 @@ class StopRule:
         return self._ends(forecast)
 
     def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
-        """The numbers that the rule looks at beside their limits."""
+        """The numbers that the rule compares with their limits."""
         return ()
 
     def out_of_reach(self, forecast: Forecast) -> bool:
@@ -359,7 +358,7 @@ class UntilError(StopRule):
 
     After every line a design predicts the error of its own posterior, by the energies of innovations. The image that
     is made of the lines has another error, which can be predicted better, at the price of the image
-    (`Forecast.image_error`). Where ``by_image`` says so, it alone ends the design. It is asked for when the design's
+    (`Forecast.image_error`). With ``by_image`` it alone ends the design. It is computed when the design's
     own prediction, times the ratio of the two at the last look, has nearly fallen to what is wanted, whenever coil maps
     were estimated anew, and at least every tenth line.
 
@@ -481,7 +480,7 @@ class UntilGain(StopRule):
 
 @dataclass(frozen=True)
 class AnyOf(StopRule):
-    """Enough lines once one of several rules says so."""
+    """End the design once one of several rules is met."""
 
     rules: tuple[StopRule, ...]
 
@@ -515,7 +514,7 @@ def _least(forecast: Forecast) -> float:
 
 
 def _is_tested(forecast: Forecast, fewest: int) -> bool:
-    """Whether so many predictions have been held against what was measured, where anybody counted them."""
+    """Whether so many predictions have been compared with measurements; true if they were not counted."""
     return not forecast.tested < fewest
 
 

@@ -114,7 +114,7 @@ class ReferenceSlice:
     noise_source, maps_source : str
         Where its noise and its coil maps are from.
     pixel : tuple of float, optional
-        Size of a pixel along (ky, kx) in millimetres; None where nobody says.
+        Size of a pixel along (ky, kx) in millimetres; None if it is not known.
     own_maps : OwnMaps, optional
         Estimates coil maps from what a mask measures, where they are not known; those of ``slice_model`` are then of
         all lines, which training scans and oracles may look at: see `as_measured`.
@@ -234,7 +234,7 @@ Reconstruct = Callable[[int, Sequence[int]], Array]
 
 @dataclass(frozen=True, kw_only=True)
 class TrueImages:
-    """The truth that an oracle looks at. It is no strategy: it chooses nothing.
+    """The true images of an oracle; a base of strategies, which chooses nothing itself.
 
     Parameters
     ----------
@@ -387,7 +387,7 @@ class TrainingResidual(ChoosesByScore):
         The training slices with their true images, in the order of the design's slices; empty until `knowing` gives
         them.
     reconstruct : callable, optional
-        (number of the slice, lines) -> image (ky, kx), in place of the posterior mean.
+        (number of the slice, lines) -> image (ky, kx), instead of the posterior mean.
     neighbours : sequence of float
         Weights of the lines at distance 1, 2, ... on either side, relative to the line itself.
     reach : float
@@ -409,7 +409,7 @@ class TrainingResidual(ChoosesByScore):
     def knowing(
         self, scans: Sequence[ReferenceSlice], reconstruct: Callable[[int, Sequence[int]], Array] | None = None
     ) -> TrainingResidual:
-        """This rule with the training scans; ``reconstruct``, if there is one, takes the posterior mean's place."""
+        """This rule with the training scans; ``reconstruct``, if given, replaces the posterior mean."""
         return replace(self, scans=tuple(scans), reconstruct=reconstruct)
 
     def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
@@ -513,8 +513,8 @@ class TrainedDesign:
     @property
     def status(self) -> str:
         """ "converged", or how many reconstructions did not."""
-        said = f"{self.unconverged} of {self.reconstructions} reconstructions not converged"
-        return said if self.unconverged else Status.CONVERGED.value
+        text = f"{self.unconverged} of {self.reconstructions} reconstructions not converged"
+        return text if self.unconverged else Status.CONVERGED.value
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
-"""Maximum a posteriori estimation, the choice of a solver for each inner problem, and least-squares images.
+"""Maximum a posteriori and least-squares images, the choice of a solver for each inner problem, and noise maps.
 
-The most probable image is found with a smoothing that is driven to zero, or towards it, and comes with a certificate.
-
-What the noise of the samples alone does to an image is here, too, with the g-factor of several coils."""
+`MaximumAPosteriori` finds the most probable image with a smoothing that is lowered in stages, to zero if wanted, and
+certifies it by the duality gap. `Automatic` chooses the solver. `least_squares_noise` and `posterior_noise` compute
+what the noise of the samples alone does to an image, with the g-factor of several coils.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +40,9 @@ class Automatic:
     Sites that are not log-concave, or bounds that are not known to be convex, take L-BFGS.
 
     Along trajectories very sharp corners, as the last ones of MAP estimation, take IRLS: where A is ill conditioned
-    even beside its circulant (few arms of a spiral, dense at the centre) no number of iterations of L-BFGS is enough,
-    as it remembers eight steps, while the conjugate gradients of a reweighting see all that they have searched.
+    even with its circulant as preconditioner (few arms of a spiral, dense at the centre) no number of iterations of
+    L-BFGS is enough, as it remembers eight steps, while the conjugate gradients of a reweighting see all that they have
+    searched.
 
     Parameters
     ----------
@@ -103,7 +105,7 @@ class MaximumAPosteriori:
         proximal steps need no smoothing, until the duality gap is below the tolerance of ``inner``, per real unknown;
         in double precision, since in single the certificate does not get that far, and so is the image. For others
         epsilon goes on down to 1e-8 before, and ``inner`` (for ADMM, L-BFGS) ends at 0: in a local minimum, or
-        stalled at a cusp of the objective, and then it says so.
+        stalled at a cusp of the objective, which ``status`` reports.
     stages : int
         Geometric steps of epsilon from the start variance down to ``smoothing`` times it (for 0, to 1e-2 of it).
     inner : InnerSolver

@@ -1,4 +1,4 @@
-"""The inner problem of variational inference, and MAP estimation: penalised least squares.
+"""Penalised least squares, the inner problem of variational inference and of MAP estimation, and two of its solvers.
 
     J(u) = ||y - X u||^2 / sigma^2 + sum_i psi_i(|s_i|^2 / sigma^2) - 2 sum_i b_i s_i / sigma,   s = B u - offset
 
@@ -6,11 +6,9 @@ psi is concave and rising, so that at every x its tangent, with slope pi = psi'(
 With psi(x) = -2 g(x + z) and z the marginal variances, the minimiser is the posterior mean of the current bound (TR-175
 section 4.2, in the closed form that follows from g alone); with z -> 0 it is the MAP estimate.
 
-Beside the problem there is what its solvers share: an estimate of how far J still is above its minimum, and steps along
-a line from products that were made once.
-
-Its solvers here are limited-memory quasi-Newton steps in circulant coordinates (`LBFGS`) and iteratively reweighted
-least squares (`IRLS`).
+All solvers share an estimate of how far J still is above its minimum (`remaining_excess`), and a line search that needs
+no further products (`bound_along`). The solvers here are limited-memory quasi-Newton steps in circulant coordinates
+(`LBFGS`) and iteratively reweighted least squares (`IRLS`).
 """
 
 from __future__ import annotations

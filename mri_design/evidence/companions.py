@@ -72,7 +72,7 @@ class LastStage:
     left_out : str
         Why non-local blocks are left out; empty where they are not.
     local : GaussianPosterior, optional
-        The first stage's: without non-local blocks, the others as they are beside them.
+        The first stage's: without non-local blocks, the others limited as in models that have some.
     matvecs : int
         Products with A of the stages so far.
     """
@@ -96,8 +96,8 @@ def mean_stages(
 ) -> LastStage:
     """All stages of a posterior mean but the last: without non-local blocks, then with those of the image so far.
 
-    Each is one outer loop from where the one before it ended, or two from a cold start: patches are told apart long
-    before the image has settled.
+    Each is one outer loop from where the one before it ended, or two from a cold start: patches can be distinguished
+    long before the image has settled.
 
     Parameters
     ----------
@@ -151,7 +151,8 @@ def loops_of_stages(slice_model: SliceModel) -> int:
 def local_posterior(
     slice_model: SliceModel, lines: Sequence[int], engine: DoubleLoop, seed: int, signal: float | None = None
 ) -> GaussianPosterior:
-    """The posterior without non-local blocks and without what limits the others beside them; see `mean_stages`.
+    """The posterior without non-local blocks and without the limits of the other blocks in such models; see
+    `mean_stages`.
 
     It is inferred anew: a loop from the first stage would keep too much of its larger variances.
     """
@@ -193,7 +194,7 @@ def map_stages(
 
 
 def _at_first_look(slice_model: SliceModel) -> SliceModel:
-    """The slice without non-local blocks, the others as they are beside them.
+    """The slice without non-local blocks, the others limited as in models that have some.
 
     Of noisy scans they then leave more noise in the image. That is what patches have to be compared in: where the
     other blocks had smoothed them, they would all seem to be alike.
@@ -298,8 +299,8 @@ class RigidMotion:
 
     def apart(self, other: RigidMotion, shape: tuple[int, ...]) -> float:
         """Pixels by which another motion leaves the same places elsewhere, at most, as `displacement`."""
-        (down, right), (there, beside) = self.shift, other.shift
-        return RigidMotion((down - there, right - beside), self.angle - other.angle).displacement(shape)
+        (down, right), (there, across) = self.shift, other.shift
+        return RigidMotion((down - there, right - across), self.angle - other.angle).displacement(shape)
 
     def applied(self, image: Image, *, order: int = 3) -> Image:
         """The image after the motion, on its own grid; beyond its field of view it is zero.
@@ -485,7 +486,7 @@ def expected_image(
 ) -> ExpectedImage:
     """What a scan is expected to show after another image of it.
 
-    What its data say beyond that image is inferred by itself, as a sparse image: y - X c in the place of y. Where it is
+    What its data say beyond that image is inferred by itself, as a sparse image: y - X c instead of y. Where it is
     large, the two differ, and the other image is not trusted.
 
     Parameters
@@ -532,8 +533,8 @@ REPEATED = 0.5
 FARTHEST = 10.0
 """Millimetres by which an image that headers have placed may have to be moved; beyond them it is left out."""
 ACROSS = 1.06
-"""Times the mutual information by which a volume has to tell more of the image beside its slice: half-way between two
-there is less noise, which looks alike (results/companions/across.md has the trials)."""
+"""Times the mutual information by which a volume has to tell more at another place than at its slice: half-way between
+two there is less noise, which looks alike (results/companions/across.md has the trials)."""
 ANEW = 0.5
 """Pixels by which companions have to lie elsewhere in the image that they helped to make before they are laid anew."""
 REPEAT_ANEW = 0.1
@@ -679,7 +680,7 @@ class CompanionChoice:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Names of those in the prior; empty where there are none."""
+        """Names of those in the prior; empty if there are none."""
         return tuple(one.companion.name for one in self.offered if one.used)
 
     @property
@@ -795,8 +796,8 @@ def renew_companions(
     -------
     CompanionChoice or None
         None where they stay as they are: none lies elsewhere by more than `ANEW` or, as a repeat, `REPEAT_ANEW`;
-        nothing was held back; or the lines held back would be predicted worse than before. These lines have a say in
-        the image and so in the motion now, but in nothing else that they are predicted by.
+        nothing was held back; or the lines held back would be predicted worse than before. These lines influence
+        the image and so the motion, but nothing else that they are predicted by.
     """
     if without is None or not choice.held_back:
         return None

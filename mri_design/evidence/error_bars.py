@@ -85,7 +85,7 @@ class HeldBackEnergy:
 
     @classmethod
     def of(cls, folds: Sequence[HeldBack], final: GaussianPosterior, seed: int) -> HeldBackEnergy | None:
-        """From predictions of readouts held back, and the posterior of the image; None where there are none."""
+        """From predictions of readouts held back, and the posterior of the image; None if no lines were held back."""
         if not folds:
             return None
         found, expected, rings = (np.concatenate(parts, axis=-1) for parts in zip(*map(_energies, folds), strict=True))
@@ -126,7 +126,8 @@ def _over(found: NDArray[np.float64], expected: NDArray[np.float64], noise: floa
 
 
 def energy_missing(slice_model: SliceModel, lines: Sequence[int], image: Array) -> float:
-    """Energy that an image lacks on candidates that were not measured, beside those measured at the same distance.
+    """Energy that an image lacks on candidates that were not measured, by comparison with those measured at the same
+    distance.
 
     The error of a posterior mean is orthogonal to the mean, so its energy is that of the truth less that of the mean;
     and the truth has as much as was measured as far from DC. Along shots there are no such candidates: NaN.
@@ -184,7 +185,7 @@ class ErrorEvidence:
     phase_aware : bool
         Whether the phase counts as known.
     innovations : HeldBackEnergy, optional
-        Of the readouts held back; None where there are none.
+        Of the readouts held back; None if there are none.
     from_held : float
         Energy of the image less that of the readouts that are not held back; NaN without such.
     from_local : float
@@ -239,7 +240,7 @@ def error_evidence(
     final : GaussianPosterior
         Of the image.
     before : GaussianPosterior
-        Without non-local blocks and companions, or of the first stage; the same where there are none.
+        Without non-local blocks and companions, or of the first stage; ``final`` if the prior has none.
     std : float array, shape (ky, kx)
         Standard deviations of the image under its posterior.
     folds : sequence of HeldBack
@@ -439,7 +440,7 @@ BOUNDED = (BOUNDS[0] ** 0.5 * 1.001, BOUNDS[1] ** 0.5 * 0.999)
 BLUR = 1.5
 """Pixels: standard deviation of the Gaussian over which changes of the image are averaged."""
 OWN = 0.5
-"""Weight of the posterior's variances in the map, beside the changes of the image."""
+"""Weight of the posterior's variances in the map, relative to the changes of the image."""
 
 
 @dataclass(frozen=True)
@@ -593,7 +594,7 @@ def error_ratios(found: Numbers | None) -> Numbers:
 
 
 def everywhere(found: Numbers) -> Numbers:
-    """What is found by ring, and where nothing is held back that of the nearest ring; NaN where there is none."""
+    """What is found by ring, and where nothing is held back that of the nearest ring; NaN if nothing was held back."""
     there = np.flatnonzero(np.isfinite(found))
     if not there.size:
         return found

@@ -1,13 +1,13 @@
-"""Measured lines that are held back: which they are, what the others predict of them, and which model does it best.
+"""Lines that are held back from a reconstruction, to compare models by how well the other lines predict them.
 
-Between models the first is the safe one: it is kept unless another is clearly better. Modulus and phase-aware models of
-a mask that is already there are compared so.
+`held_back` chooses the lines, `HeldBack` infers from the others. Between models the first one is kept unless another
+one is clearly better (`best_model`); so a modulus and a phase-aware model are compared (`choose_phase`).
 
-So is the spectral correction found. The mean of a sparse model shrinks what was not measured: near the centre of
-k-space it is too small, and on the outermost lines, where little is left to find, too large. The bias is alike on most
-images. One real factor for every band of (|ky|, |kx|) has been learnt from random heads
-(results/benchmarks/band-factors.md); how much of it a scan takes, from nothing to all, is found by least squares on the
-lines held back.
+The spectral correction is found in the same way. The mean of a sparse model shrinks what was not measured: near the
+centre of k-space it is too small, and on the outermost lines, where little is left to find, too large. The bias is
+alike in most images. One real factor for every band of (|ky|, |kx|) was learnt from random heads
+(results/benchmarks/band-factors.md). How much of the correction a scan takes, from none to all, is found by least
+squares on the lines held back (`strength`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mri_design.readouts import Readouts
 FEWEST = 4
 """Lines that a choice between models takes."""
 NARROW_CENTRE = 8
-"""Lines nearest to DC that stand in the place of the unbroken run where companions are judged and that run leaves fewer
+"""Lines nearest to DC that replace the unbroken run where companions are judged and that run leaves fewer
 than `FEWEST` to hold back, but half as many (results/companions/few-held-back.md)."""
 
 
@@ -86,7 +86,7 @@ def held_back(
     Of other readouts they are a third of the candidates that it lets be predicted (`Readouts.predictable`). Which
     third does not depend on the order of ``lines``, so that a mask without one is treated like a design; no line is
     held back together with its mirror image, since each says much about the other. With fewer than 12 such lines it is
-    a half of them. With ``centre`` that many lines nearest to DC stand in the place of the unbroken run. Another
+    a half of them. With ``centre`` that many lines nearest to DC replace the unbroken run. Another
     ``fold`` is another third, or the other half.
     """
     outer = readouts.predictable(lines)
@@ -228,7 +228,7 @@ def choose_phase(
     Parameters
     ----------
     without : HeldBack, optional
-        The modulus model's prediction, whose engine solves the inner problems; None where there is none.
+        The modulus model's prediction, whose engine solves the inner problems; None if no lines were held back.
     imaginary_ratios : sequence of float
         Of the phase-aware candidates (`PhasePrior`).
     one_sided : bool
@@ -367,7 +367,7 @@ def strength(without: HeldBack | None, factors: SpectralCorrection, image: Array
     Parameters
     ----------
     without : HeldBack, optional
-        The lines held back; None where there are none.
+        The lines held back; None if there are none.
     factors : SpectralCorrection
         Of the model in use.
     image : complex array, shape (ky, kx), optional

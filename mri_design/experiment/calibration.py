@@ -240,9 +240,9 @@ def _strongest(data: KSpaceData) -> int:
 
 def with_estimates(data: KSpaceData, estimates: Sequence[CoilMapEstimate], calibration_lines: int) -> KSpaceData:
     """The data with the coil maps of their slices, and the origin of those: of the first that predict badly, if any."""
-    told = next((estimate for estimate in estimates if estimate.predicts_badly), estimates[0])
+    shown = next((estimate for estimate in estimates if estimate.predicts_badly), estimates[0])
     maps = np.stack([estimate.maps for estimate in estimates])
-    return replace(data, coil_maps=maps).known(maps=MapsOrigin.of_estimate(told, calibration_lines))
+    return replace(data, coil_maps=maps).known(maps=MapsOrigin.of_estimate(shown, calibration_lines))
 
 
 def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: int | None = None) -> bool:
@@ -338,7 +338,7 @@ def with_known_noise(data: AnyScan, recipe: Recipe, *, ordinary: bool = False, u
     variance = known.noise_variance if given is None else given * scale**2
     if known.on_grid and known.n_coils > 1 and (variance is not None or covariance is not None):
         refuse_copies(known.kspace)  # where noise is measured they are looked for, too
-    # First, where the noise is from: what is given counts before what was measured, and that before estimates.
+    # First, where the noise is from: given values come before measured ones, and these before estimates.
     if given is not None:
         covariance, origin = None, NoiseOrigin(source="given", given=given)
         if isinstance(known, KSpaceData):

@@ -199,7 +199,7 @@ class CompanionImages:
     def _beside_number(
         self, here: SliceGeometry | None, shape: tuple[int, int], number: int, aside: float
     ) -> NDArray[np.float32] | None:
-        """What lies so many slices beside that of a number; None where there is none."""
+        """What lies so many slices beside that of a number; None if the volume has none."""
         have = len(self.images)
         return self.by_number(here, shape, number + aside, have)[0] if 0 <= number + aside <= have - 1 else None
 

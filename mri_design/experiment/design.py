@@ -1,4 +1,4 @@
-"""A whole design run: the memory it takes, engine, checkpoints, resume, and the image in its midst."""
+"""A whole design run: the memory it takes, engine, checkpoints, resume, and predicted errors of the image."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def require_room(
 @briefly
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions:
-    """Options of a design beside its slices, strategy and settings; by default none is set.
+    """Options of a design besides its slices, strategy and settings; by default none is set.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def readouts_wanted(whole: int, acceleration: float) -> int:
 
 
 def require_one_amount(count: object, acceleration: object, counted: str) -> None:
-    """Refuse a number beside an acceleration, which both say how much is measured.
+    """Refuse a number together with an acceleration, as both state how much is measured.
 
     Raises
     ------

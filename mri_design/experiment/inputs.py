@@ -1,4 +1,4 @@
-"""From what the user names (``INPUT#SLICES``, maps, noise) to a scan: reading, simulating, given maps and noise."""
+"""Scans from what the user names (``INPUT#SLICES``, maps, noise): reading, simulation, given maps and noise."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def load_scan(
     seed : int
         Of the simulation.
     maps : Path or MapsOfScan, optional
-        File of coil maps (`with_maps`), or a scan to estimate them from, in the place of the input's own.
+        File of coil maps (`with_maps`), or a scan to estimate them from, instead of the input's own.
     limits : ReadLimits
         Bounds that a file is held to before anything is allocated.
 
@@ -329,7 +329,7 @@ def load_summary(
 ) -> ScanSummary | TrajectoryData | ImageStack:
     """Summary of an input: of raw data without reading all samples; images are their own.
 
-    Where no receiver can have measured the samples of the slice that is read, all are read: the numbers that are told
+    Where no receiver can have measured the samples of the slice that is read, all are read: the numbers in the summary
     are those with which `load_scan` refuses them.
 
     Parameters
@@ -352,7 +352,7 @@ def load_summary(
 
 
 def with_given(data: AnyScan, recipe: Recipe, maps: GivenMaps | None = None) -> AnyScan:
-    """The scan with what is given beside it: noise samples of the recipe, and coil maps; raises as these."""
+    """The scan with the noise samples of the recipe and the given coil maps; raises as these."""
     data = data if recipe.input.noise_samples is None else with_noise_samples(data, recipe.input.noise_samples)
     return data if maps is None else with_given_maps(data, maps, recipe)
 
@@ -397,7 +397,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
 
 
 def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
-    """The scan with the variance of its noise, estimated where nobody tells it and it shows some."""
+    """The scan with the variance of its noise, estimated if it is not known and the scan shows some."""
     variance = recipe.input.noise_variance
     if variance is None and data.noise_variance is None and data.noise_covariance is None:
         with suppress(InputError):  # the check does without
@@ -434,7 +434,7 @@ def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe)
 
 
 def with_noise_samples(data: AnyScan, samples: str | PathLike[str] | NDArray[Any]) -> AnyScan:
-    """The scan with the noise of samples that its coils measured without excitation, in place of its own.
+    """The scan with the noise of samples that its coils measured without excitation, instead of its own noise.
 
     Parameters
     ----------

@@ -161,7 +161,7 @@ class Image:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What is kept beside arrays, as JSON takes it: how the method ended, and the factor on error bars."""
+        """Values for JSON, besides the arrays: how the method ended, and the factor on error bars."""
         ended, factor = self.convergence, self.std_factor
         return {
             "status": ended.status.value,
@@ -335,7 +335,7 @@ class _Estimate:
     Attributes
     ----------
     alone, known : SliceModel
-        Without the companions that its prior is to know, and with them; the same where there are none.
+        Without the companions that its prior is to know, and with them; the same if there are none.
     without, judging : HeldBack, optional
         What is inferred without some of the lines, and what companions are judged by; None where none could be held
         back.
@@ -517,7 +517,7 @@ def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: f
     Parameters
     ----------
     slice_model : SliceModel
-        The slice; its prior and noise have no say.
+        The slice; its prior and noise are not used.
     lines : sequence of int, or bool array
         Measured lines, or samples of a plane.
     method : {"l1-wavelet", "total-variation"}

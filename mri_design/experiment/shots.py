@@ -86,7 +86,7 @@ def candidates_of(
     recipe : Recipe
         Its ``design.encoding`` names the family.
     strategy : Strategy
-        A set of fixed angles (`FixedAngles`) has its own in the place of equispaced ones.
+        A set of fixed angles (`FixedAngles`) has its own instead of equispaced ones.
     grid : tuple of int
         Pixels (ky, kx); shots take them for squares: along the shorter side they reach less far in cycles per field of
         view.

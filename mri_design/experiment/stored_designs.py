@@ -136,7 +136,7 @@ def load_state(checkpoint: Checkpoint) -> DesignState:
         raise UsageError(
             f"{path.name} is the checkpoint of a design with another input, recipe, seed, start, number of lines, "
             "samples or shots, another earlier scan, or other images (--with); give the same options as before, "
-            "another --out, or --overwrite in place of --resume"
+            "another --out, or --overwrite instead of --resume"
         )
     return found.state
 

@@ -39,7 +39,7 @@ FROM_FILES = ("trained",)
 """Families that come as FAMILY:FILE, from what training wrote."""
 
 INFORMED = ("calibrated",)
-"""Families that may come as FAMILY:FILE: training scans then have a say."""
+"""Families that may come as FAMILY:FILE: training scans are then side information."""
 
 ReadsSetting = Callable[[str, str], Mapping[str, Any]]
 """(whole name, text behind the family) -> fields of the strategy that it sets; refuses by `UsageError`."""
@@ -52,7 +52,7 @@ class Known:
     Parameters
     ----------
     scan : bool, optional
-        Whether it needs a scan: a posterior, or a true image. Without it the strategy that is made says so.
+        Whether it needs a scan: a posterior, or a true image. By default the strategy itself knows.
     """
 
     make: Callable[[], Strategy]

@@ -291,7 +291,7 @@ class Shared:
 
 
 WORDS = ("slices", "frames")
-"""What stands in the place of a file: neighbours within the scan, the nearest on each side or, ``slices:2``, two."""
+"""Words instead of a file: neighbours within the scan, the nearest on each side or, ``slices:2``, two."""
 NEIGHBOURS = "neighbours"
 """Name of the stage in which images are made for their neighbours."""
 

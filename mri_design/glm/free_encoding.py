@@ -1,4 +1,4 @@
-"""Information gain of encodings that are no candidates of a list: free k-space vectors, and shots of any trajectory.
+"""Information gain of encodings beyond a list of candidates: free k-space vectors, and shots of any trajectory.
 
 A measurement x^H u with noise sigma^2 per real component gains log(1 + x^H A^-1 x), for a complex u and A that commutes
 with i twice that. Under sum |x_j|^2 <= E the best rows are eigenvectors of the posterior covariance A^-1 with energies
@@ -9,7 +9,7 @@ by water filling,
 so that no set of readouts of that energy, on lines or off, can gain more under this posterior. The linear-Gaussian case
 of Lewi, Butera & Paninski 2007; the energies as in Cover & Thomas, Elements of Information Theory, section 9.4.
 
-A trajectory has parameters that are no list of candidates: an angle, a density. A shot along it has the score
+A trajectory has continuous parameters, such as an angle or a density. A shot along it has the score
 
     score = log det(I + X_* A^-1 X_*^H)   over the real rows of X_*,
 
@@ -231,7 +231,7 @@ def exact_root(posterior: GaussianPosterior) -> CovarianceRoot:
 
 
 def drawn_root(posterior: GaussianPosterior, rng: np.random.Generator, draws: int = 12) -> CovarianceRoot:
-    """Posterior draws in place of the root: scores are estimates (too small), their gradients are exact for them.
+    """Posterior draws as an approximate root: scores are estimates (too small), their gradients are exact for them.
 
     Parameters
     ----------

@@ -1,26 +1,26 @@
-"""Queries of a given power that tell most about the unknowns, one by one and in the long run.
+"""Which query to make next: inputs of limited power whose responses tell most about the unknowns (Lewi et al. 2007).
 
-Lewi, Butera & Paninski 2007. The expected gain of a query x depends on mean and variance of its projection alone
-(`expected_gain`). Which means and variances a query can have (`FeasibleQueries`) is a trust-region subproblem, and the
-best query (`InfomaxQuery`) a search in these two numbers, or in one.
+The expected gain of a query x depends only on mean and variance of its projection x^T u (`expected_gain`). Which means
+and variances a query can have is a trust-region subproblem (`FeasibleQueries`), so that the best query (`InfomaxQuery`)
+is a search over these two numbers, or over one. Lewi, Butera & Paninski 2007, equations (12) to (19) and (30) to (34).
 
-The query is x = (x_k, x_a) with x_a fixed, |x|^2 <= e^2. With the unit vector m along the mean of the free unknowns,
-x_k = alpha m + E y and E an orthonormal basis of the rest in which E^T C_k E is diagonal,
+A query is x = (x_k, x_a) with x_a fixed and |x|^2 <= e^2. Let m be the unit vector along the mean of the free unknowns,
+and E an orthonormal basis of its complement in which E^T C_k E is diagonal, with eigenvalues c. With x_k = alpha m + E
+y
 
     mean = alpha |mu_k| + mu_a^T x_a,   variance = sum_i c_i y_i^2 + w_i y_i + d,   |y|^2 <= e^2 - |x_a|^2 - alpha^2,
-    w = 2 E^T (alpha C_k m + C_ka x_a),    d = alpha^2 m^T C_k m + 2 alpha m^T C_ka x_a + x_a^T C_a x_a:
+    w = 2 E^T (alpha C_k m + C_ka x_a),    d = alpha^2 m^T C_k m + 2 alpha m^T C_ka x_a + x_a^T C_a x_a.
 
-equations (12) to (19) and (30) to (34), where the mean in the appendix must be of unit length and the bound in (14) is
-one on the square.
+(In the paper's appendix the mean must be of unit length, and the bound in (14) is one on the square.)
 
-After t trials the posterior covariance approaches (t E J)^-1, J = D(x^T theta) x x^T the Fisher information of a trial
-(`asymptotic_information`). For queries whose distribution looks alike in all directions across theta, E J has two
+In the long run the posterior covariance approaches (t E J)^-1 after t trials, with J = D(x^T theta) x x^T the Fisher
+information of a trial (`asymptotic_information`). For queries whose distribution is symmetric around theta, E J has two
 eigenvalues,
 
     phi = E[D x_1^2] along theta,    (e^2 omega - phi) / (n - 1) across it,   omega = E[D],
 
-with x_1 the query's part along theta and the rest of the power across it: equations (27) to (29), where the rest is a
-sphere of radius sqrt(e^2 - x_1^2).
+with x_1 the part of the query along theta; the rest of its power lies across: equations (27) to (29), where the rest is
+a sphere of radius sqrt(e^2 - x_1^2).
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Active learning of labels: which case of a pool to ask next (Nickisch & Seeger 2009, section 3).
+"""Which case of a pool to label next: active learning of binary labels (Nickisch & Seeger 2009, section 3).
 
-A case with features b has the label +1 with probability 1 / (1 + exp(-tau s)), s = b^T u. Under the posterior of the
-labels asked so far s is N(m, r), in units of sigma, and scores say from m and r how much its label would tell
-(`uncertainty`, `bald`, `information_gain_of_labels`).
+A case with features b has the label +1 with probability 1 / (1 + exp(-tau s)), s = b^T u. Under the posterior given the
+labels so far, s is N(m, r) in units of sigma. The scores `uncertainty`, `bald` and `information_gain_of_labels` say,
+from m and r, how much the label of a case would tell.
 
-`PoolMarginals` keeps m and r of all cases B valid while labels come in. A label adds the site exp(beta s - pi s^2 / 2),
-A' = A + pi b b^T. With d = A^-1 b, w = B d and k = 1 + r pi
+`PoolMarginals` keeps m and r of all cases B up to date while labels come in. A label adds the site exp(beta s - pi s^2
+/ 2), so that A' = A + pi b b^T. With d = A^-1 b, w = B d and k = 1 + r pi
 
     u' = u + ((beta - m pi) / k) d,   r_j' = r_j - w_j^2 pi / k,   m_j' = m_j + ((beta - m pi) / k) w_j
 
-and log|A'| = log|A| + log k: one solve and one product with B. `PoolDesign` asks labels one by one, and infers the
+and log|A'| = log|A| + log k: one solve and one product with B. `PoolDesign` asks for labels one by one, and infers the
 weights anew after every block of them.
 """
 
@@ -337,7 +337,7 @@ class PoolMarginals:
         Parameters
         ----------
         index : int
-            The case; its own mean and variance are computed anew, whatever the estimator said.
+            The case; its own mean and variance are computed anew, not taken from the estimator.
         label : float
             -1 or +1.
         labelled : int array

@@ -1,21 +1,21 @@
-"""Laplace's method site by site and chunk by chunk: the filter of Lewi et al. and the propagation of Smola et al.
+"""Laplace's method: site by site, the filter of Lewi et al., and in chunks, the propagation of Smola et al.
 
-The filter takes one site after another and replaces each by a Gaussian at the mode it makes, in O(n^2). The mode of
-one site times a Gaussian on its projection is a problem in one dimension (Lewi, Butera & Paninski 2007, after
-equation (4)):
+`LaplaceFilter` processes one site after another and replaces each by a Gaussian at the mode, in O(n^2). The mode of one
+site times a Gaussian on its projection is a problem in one dimension (Lewi, Butera & Paninski 2007, after equation
+(4)):
 
     maximise  log t(s) - (s - m)^2 / (2 v),   so that   s = m + v (log t)'(s).
 
-A site t(x^T u) moves the mean along C x only, to where that mode is, and lowers the covariance by a matrix of rank one:
+A site t(x^T u) moves the mean along C x only, to that mode, and lowers the covariance by a matrix of rank one:
 
-    u' = u + C x (log t)'(s),      C' = C - C x x^T C D / (1 + D v),      v = x^T C x,  D = -(log t)''(s).
+    u' = u + C x (log t)'(s),      C' = C - C x x^T C D / (1 + D v),      v = x^T C x,  D = -(log t)''(s)
 
-Lewi, Butera & Paninski 2007, equations (3), (4) and (7). Exact for Gaussian sites (the Kalman filter); other sites are
-looked at once, in the order given, so that the result depends on it a little.
+(equations (3), (4) and (7)). For Gaussian sites it is exact, the Kalman filter. Other sites are processed once, so that
+the result depends a little on their order.
 
-Propagation makes a MAP estimate with its Hessian from chunks of sites that are solved one at a time: Smola,
-Vishwanathan & Eskin 2003, algorithm 1. The sums P and h over all messages are made anew in every sweep, while the
-messages pass, so that nothing drifts.
+`LaplacePropagation` computes a MAP estimate and its Hessian from chunks of sites that are solved one at a time: Smola,
+Vishwanathan & Eskin 2003, algorithm 1. The sums P and h over all messages are computed anew in every sweep, so that
+rounding errors do not accumulate.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ class LaplaceFilter(LoopEngine[PassState]):
         """
         asked, answered = list(queries), list(responses)
         if len(asked) != len(answered):
-            raise InputError("responses", f"{len(answered)} beside {len(asked)} queries", "one for each query")
+            raise InputError("responses", f"{len(answered)} for {len(asked)} queries", "one for each query")
         for x, response in zip(asked, answered, strict=True):
             state = self.update(state, x, response)
         return state

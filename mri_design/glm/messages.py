@@ -1,15 +1,16 @@
-"""Messages of chunks of sites: their modes under a cavity, and the product of all messages.
+"""Chunks of sites for Laplace propagation: their modes under a cavity, their messages, and the product of all messages.
 
-Everything here is on real unknowns theta = (real parts, imaginary parts) of u / sigma: s = rows theta - offsets. A
-model's sites are partitioned into chunks, whose rows are read when they are needed.
+Everything is on real unknowns theta = (real parts, imaginary parts) of u / sigma, with s = rows theta - offsets. The
+sites of a model are partitioned into chunks (`partition_sites`), whose rows are read when they are needed
+(`load_chunk`).
 
-The mode of one chunk of sites times a Gaussian (the cavity) is found by Newton's method: `mode_on_coordinates` works on
-the unknowns, for chunks with more coefficients than coordinates; `mode_on_rows` on the coefficients, for chunks with
-fewer, and for first-order sites, whose dual lives there. Both minimise
+The mode of a chunk times a Gaussian (the cavity) minimises
 
-    theta^T Q theta / 2 - h^T theta - sum_i log t_i(rows theta).
+    theta^T Q theta / 2 - h^T theta - sum_i log t_i(rows theta)
 
-Smola, Vishwanathan & Eskin 2003, equation (4); the second space as in Rasmussen & Williams 2006, algorithm 3.1.
+by Newton's method: `mode_on_coordinates` works on the unknowns, for chunks with more coefficients than coordinates;
+`mode_on_rows` on the coefficients, for chunks with fewer, and for first-order sites, whose dual lives there. Smola,
+Vishwanathan & Eskin 2003, equation (4); for the second space see Rasmussen & Williams 2006, algorithm 3.1.
 
 The product of all messages is held by its precision: a cavity costs a Cholesky factor of the size of the unknowns.
 """

@@ -328,7 +328,9 @@ class VariationalGaussian(LoopEngine[UpdateState]):
         model, sites = state.model, state.sites
         assert sites.wanted is not None
         trial = None
-        with suppress(InputError):  # A has no inverse where site precisions are negative, or lost in rounding beside X
+        with suppress(
+            InputError
+        ):  # A has no inverse where site precisions are negative, or so small that rounding loses them next to X
             ahead = sites.sites.towards(sites.wanted, state.step)
             trial = self._state_at(model, state.noise_seed, ahead, sites.mean, sites.marginals)
         matvecs = state.matvecs + (0 if trial is None else _products(trial))
@@ -751,7 +753,7 @@ def linearised_dual(
     anchor : Anchor
         Of the linearisation, a and k of every row.
     means : array, optional
-        Where Newton's method begins at the first call, beside the anchor's standard deviations; from then on it begins
+        Where Newton's method begins at the first call, with the anchor's standard deviations; from then on it begins
         where it ended the last time.
     """
     parts, starts = [], list[Peaks | None]()

@@ -247,7 +247,7 @@ class Engine(ABC):
         ------
         InputError
             For arguments of another kind, a warm start of another model, sites that do not offer what the engine needs
-            (the message names block, site and the engines that take it), and what the class lists beside.
+            (the message names block, site and the engines that take it), and the errors that the class lists.
         """
         self.check(model, rng, warm_start, callback)
         keep_freed_memory()

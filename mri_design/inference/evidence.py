@@ -54,7 +54,7 @@ from mri_design.variances.control_variate import CirculantControl
 
 
 def dual_arguments(model: GeneralizedLinearModel, u: Array, z: tuple[Array, ...]) -> tuple[Array, ...]:
-    """x + z per block, x = |s|^2 / sigma^2 at u: where each site's -2 g' is its best pi beside the tangent z."""
+    """x + z per block, x = |s|^2 / sigma^2 at u: where each site's -2 g' is its best pi for the tangent z."""
     powers = PenalisedProblem(model, ()).site_powers(model.analysis_coefficients(u))
     return tuple((x + z_j).astype(x.dtype, copy=False) for x, z_j in zip(powers, z, strict=True))
 
@@ -503,7 +503,7 @@ def prior_log_normaliser(model: GeneralizedLinearModel) -> float | None:
     if not blocks:
         raise InputError(
             "prior",
-            "no block of sites beside those of the likelihood",
+            "no block of sites except those of the likelihood",
             "a proper prior on the unknowns",
             "Write the prior as a block, as Gaussian sites on Identity: a Gaussian factor counts as data.",
         )
@@ -562,7 +562,9 @@ def _log_gram(model: GeneralizedLinearModel, blocks: tuple[SiteBlock, ...], *, w
 def _bounded_normaliser(model: GeneralizedLinearModel) -> float:
     if not all(is_centred(block) for block in _prior(model)):
         raise InputError(
-            "prior", "sites with an odd part, an offset or a position", "centred sites, beside more coefficients"
+            "prior",
+            "sites with an odd part, an offset or a position",
+            "centred sites, as there are more coefficients than unknowns",
         )
     alone = GeneralizedLinearModel.of_sites(_prior(model), model.noise_variance)
     scales = [np.broadcast_to(np.asarray(b.potential.start_variance), b.site_shape) for b in alone.blocks]

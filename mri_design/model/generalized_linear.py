@@ -64,7 +64,7 @@ class SiteBlock:
     ------
     InputError
         For shapes that do not fit, sites that are no function of |s| on complex or grouped coefficients, another role,
-        or anything else in place of an operator or a site.
+        or anything else instead of an operator or a site.
     """
 
     name: str
@@ -357,7 +357,7 @@ def _in_working_precision(data: Array, noise_variance: float, unknowns: int) -> 
     if reach > np.log10(_DOUBLE_RANGE):
         raise InputError(
             "noise_variance" if abs(spread) == reach else "data",
-            f"{noise_variance:.3g} beside data of up to {peak:.3g}",
+            f"{noise_variance:.3g} with data of up to {peak:.3g}",
             f"squares of the data, and these over the noise variance, below {_DOUBLE_RANGE:g}; a noise variance "
             f"from {1 / _DOUBLE_RANGE:g} to {_DOUBLE_RANGE:g}",
             "Scale the data by one factor to ordinary numbers, and the noise variance by its square.",
@@ -396,9 +396,9 @@ def require_determined(model: GeneralizedLinearModel) -> None:
     The null spaces of X and of every block that are known by frequency are intersected; the others are tried on the few
     frequencies left over. An operator that knows a positive bound on the eigenvalues of its Gram matrix from below has
     no null space at all. Without any such operator the rank is computed, up to 600 real unknowns; beyond, A x = A v is
-    solved by conjugate gradients for a random v: v - x is what of v lies in the null space, up to the solver's
-    error, and a v - x that A maps to nothing (1e-12 of the mean eigenvalue) proves one. Determined models always pass
-    where their condition number is below 1e12; a null space beside eigenvalues so small that 1000 iterations do not
+    solved by conjugate gradients for a random v: v - x is what of v lies in the null space, up to the solver's error,
+    and a v - x that A maps to nothing (1e-12 of the mean eigenvalue) proves one. Determined models always pass where
+    their condition number is below 1e12; a null space together with eigenvalues so small that 1000 iterations do not
     separate them passes too.
     """
     operators = [model.measurement, *(block.analysis for block in model.blocks)]
@@ -501,7 +501,7 @@ def with_noise_covariance(
     coils: ArrayLike | None = None,
     matrix: ArrayLike | None = None,
 ) -> GeneralizedLinearModel:
-    """``model`` with noise of covariance sigma^2 C in place of sigma^2 I: X and y multiplied by W, W^H W = C^-1.
+    """``model`` with noise of covariance sigma^2 C instead of sigma^2 I: X and y multiplied by W, W^H W = C^-1.
 
     Exactly one of the three is given.
 

@@ -171,7 +171,7 @@ def phased_preconditioner(
     In the image turned back, real and imaginary part each have the circulant nearest to their own sites' share of A.
     The measurement and sites on moduli treat real and imaginary parts alike, so that a circulant of the image itself
     approximates them; after division by the phase its spectrum is convolved with the power spectrum of exp(i phi).
-    It pays where the imaginary part is held tighter than the real one; what it saves is said in
+    It pays where the imaginary part is held tighter than the real one; the savings are in
     results/benchmarks/measured-once.md.
 
     The convolution spreads some of what was measured to frequencies that were not. Where there is little noise, sites
@@ -492,7 +492,7 @@ class Variances:
         exactly. More draws do not make it smaller, a smaller tolerance of the solver does. It is cautious, some two to
         four times the root mean square over coefficients of similar size, so that the truth is expected within
         ``3 * std_error + bias`` of nearly every value, however many draws there are. Zero where draws are known
-        exactly; None where there are no draws behind the values, or where the estimator was told to leave it out.
+        exactly; None where there are no draws behind the values, or where the estimator was asked to leave it out.
     samples : array, shape (count, *image shape), optional
         Draws with covariance A^-1 made on the way.
     explained : array, shape of ``samples``, optional
@@ -534,7 +534,7 @@ class GaussianPosterior:
         A with the final site precisions.
     marginals : Variances
         z of the model's blocks under A (per coefficient, not pooled over groups), in units of sigma^2: one array per
-        block. What they are worth stands beside them: ``marginals.kind``, ``marginals.std_error`` and, where they come
+        block. Their accuracy is in ``marginals.kind``, ``marginals.std_error`` and, where they come
         from draws, ``marginals.bias``.
     convergence : Convergence
         Of the inference.
@@ -694,8 +694,8 @@ def draws_at_once(
 
     Notes
     -----
-    A limit that draws made one by one do not keep to is not kept to, and that is said once, with what they take; of the
-    default, which nobody asked for, nothing is said.
+    A limit that draws made one by one do not keep to is not kept to, which one warning reports, with what they take;
+    for the default limit there is no warning.
     """
     image, worked = _images(measurement, analyses, real)
     noise = sum(

@@ -353,7 +353,7 @@ class SliceModel:
         return self.level(lines)
 
     def level(self, lines: Chosen) -> float:
-        """`signal_level`, also where it is that of noise: a slice of a volume may lie beside the object."""
+        """`signal_level`, also where it is that of noise: a slice of a volume may miss the object."""
         return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
 
     def shows_signal(self, lines: Chosen) -> bool:

@@ -247,7 +247,7 @@ class Readouts(ABC):
         return None
 
     def phased_moment(self, own: Array, rotation: Array) -> Numbers | None:
-        """diag(E P E^T) per real component, (candidate, value), beside sites that know the phase; None if not known.
+        """diag(E P E^T) per real component, (candidate, value), for sites that know the phase; None if unknown.
 
         Parameters
         ----------
