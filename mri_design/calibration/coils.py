@@ -46,7 +46,7 @@ _GRIDDED_WITH = 4.0
 
 
 def central(kspace: NDArray[Any], width: int) -> NDArray[Any]:
-    """View of the square of ``width`` samples around the centre of k-space (..., ky, kx), or what there is of it."""
+    """View of the square of ``width`` samples around the centre of k-space (..., ky, kx), cut off at the edges."""
     rows, columns = (slice(n // 2 - min(width, n) // 2, n // 2 + (min(width, n) + 1) // 2) for n in kspace.shape[-2:])
     return kspace[..., rows, columns]
 
@@ -282,7 +282,8 @@ def image_units(mixing: NDArray[np.complex128], maps: NDArray[np.complex64] | No
 def maps_before_mixing(
     mixing: NDArray[np.complex128] | None, maps: NDArray[np.complex64] | None
 ) -> NDArray[np.complex64] | None:
-    """Coil maps (slice, coil, ...) of the coils from which ``mixing`` (None is the identity) made those of ``maps``.
+    """Coil maps (slice, coil, ...) of the original coils, from the ``maps`` of coils mixed by ``mixing`` (None:
+    identity).
 
     Their root-sum-of-squares is 1 at every pixel, and 0 where that of ``maps`` is. None where there are no maps, or
     those of one coil.
@@ -297,7 +298,7 @@ def maps_before_mixing(
 
 
 def back_from(mixing: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """What takes mixed coils back to those that were read; of compressed coils as far as these hold them."""
+    """Inverse of a coil mixing; for compressed coils the pseudo-inverse."""
     square = mixing.shape[0] == mixing.shape[1]
     return np.asarray(np.linalg.inv(mixing) if square else np.linalg.pinv(mixing), dtype=np.complex128)
 
@@ -308,7 +309,7 @@ def _before_mixing(mixing: NDArray[np.complex128], maps: NDArray[np.complex64]) 
 
 @dataclass(frozen=True)
 class Compression:
-    """What combines coils into virtual ones.
+    """The matrix that combines coils into virtual ones.
 
     Parameters
     ----------
@@ -322,7 +323,7 @@ class Compression:
     lost: float
 
     def directions(self, directions: NDArray[np.complex128]) -> NDArray[np.complex128]:
-        """`coil_directions` of all coils as directions of virtual coils, the first one as it is seen there."""
+        """`coil_directions` of all coils as directions of the virtual coils."""
         orthonormal, triangle = np.linalg.qr(self.matrix @ directions[:, : len(self.matrix)])
         along, size = np.diagonal(triangle), np.abs(np.diagonal(triangle))
         return np.asarray(orthonormal * np.where(size > 0, along / np.where(size > 0, size, 1), 1))
@@ -646,7 +647,7 @@ _DAMPING, _ITERATIONS = 1e-2, 20
 
 @dataclass(frozen=True)
 class CoilMapEstimate:
-    """Coil maps of one slice, and what they rest on.
+    """Coil maps of one slice, with the method and the lines that they were estimated from.
 
     Parameters
     ----------
@@ -720,7 +721,7 @@ def maps_from_lines(
     check: bool = True,
     rough: bool = False,
 ) -> CoilMapEstimate:
-    """Coil maps of one slice from the lines, or samples, that were measured; nothing else is looked at.
+    """Coil maps of one slice from the measured lines or samples only.
 
     The phase of the maps is that of `estimate_coil_maps`: their combination along the strongest direction of coil space
     is real and positive.
@@ -838,7 +839,7 @@ class OwnMaps:
         return self._made[key]
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what is remembered: another process makes its own."""
+        """State without remembered maps, which another process estimates itself."""
         return {"method": self.method, "noise_variance": self.noise_variance, "_made": {}}
 
 
@@ -948,7 +949,7 @@ def _central(coarse: tuple[int, ...], shape: tuple[int, int], margin: int) -> ND
 def _residual(
     samples: NDArray[np.complex128], maps: NDArray[np.complex128], centre: NDArray[np.bool_], support: NDArray[np.bool_]
 ) -> float:
-    """Energy of what is left of samples of unit energy, after the best image whose spectrum lies in the support."""
+    """Residual energy of samples of unit energy, for the best image whose spectrum lies in the support."""
     band = np.flatnonzero(support)
 
     def seen(u: NDArray[np.complex128]) -> NDArray[np.complex128]:

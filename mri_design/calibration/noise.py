@@ -111,7 +111,7 @@ class Source:
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """A noise covariance over coils estimated from k-space, what it rests on, and doubts about it.
+    """A noise covariance over coils estimated from k-space, with its source and doubts about it.
 
     Parameters
     ----------
@@ -464,7 +464,7 @@ def estimate_noise(
     repeat: NDArray[np.complex64] | None = None,
     correlated: bool = True,
 ) -> NoiseEstimate:
-    r"""Noise of one coil or several, from what k-space holds besides the object.
+    r"""Estimate the noise of one or several coils from the parts of k-space and image without signal.
 
     Differences of repeats, air in the image, air beside the object along the readout and the ends of k-space are held
     against each other, and one of them counts (`_from_places`). All are medians of :math:`|.|^2`; exact zeros are no
@@ -646,7 +646,7 @@ def outer_covariance(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) 
 
 
 def least_noise(kspace: NDArray[Any], pixels: int, *, direct: bool) -> tuple[float, Literal["rounding", "iterations"]]:
-    """Least variance per real component that can be reckoned with, and by what it is limited.
+    """Least noise variance per real component that computations can resolve, and the reason for the limit.
 
     Samples in single precision are known no better than the rounding of the largest one. Lines of one coil are solved
     nearly directly, whatever the noise. The iterations for several coils or a trajectory grow with the ratio of signal

@@ -188,7 +188,7 @@ def features_of_line(known: LineKnowledge, line: int) -> Numbers:
 
 @lru_cache(maxsize=2048)
 def _remembered(measured: bytes, energies: bytes, noise: float, expected: float, line: int) -> Numbers:
-    """Compute what `features_of_line` returns; of ``expected`` the features use the line's own value alone."""
+    """The features of `features_of_line`, cached; of ``expected`` only the line's own value is used."""
     by_line = np.frombuffer(energies)
     known = LineKnowledge(np.frombuffer(measured, dtype=bool), by_line, noise, np.full(len(by_line), expected))
     (features,) = line_features(known, [line])
@@ -277,7 +277,7 @@ class ErrorModel:
         return replace(self, mean=mean, covariance=(covariance + covariance.T) / 2)
 
     def energies(self, features: Numbers) -> Numbers:
-        """Energies at the mean weights, in units of the image's centre: what is predicted."""
+        """Predicted energies, at the mean weights, in units of the energy of the image's centre."""
         return np.asarray(np.exp(features @ self.mean + self.spread**2 / 2))
 
     def marginal_energies(self, features: Numbers) -> Numbers:
@@ -521,7 +521,7 @@ class EarlierScan:
 
 
 def measured_blocks(view: DesignView) -> list[tuple[tuple[int, ...], Sequence[DesignStep]]]:
-    """Blocks of decisions that were made at once and have been measured, each with what was known before."""
+    """Blocks of measured decisions, each with the lines that were measured before it."""
     acquired, steps = view.candidates.acquired, view.steps[: len(view.steps) - view.pending]
     first = len(acquired) - len(view.steps)
     begins = [*(i for i, step in enumerate(steps) if step.choice.pending == 0), len(steps)]
@@ -682,11 +682,11 @@ class Calibrated(ChoosesByScore):
         return block_by_gains(forecast.expected * corrected**TEMPER, view, count, forecast)
 
     def _by_surroundings(self, n_coils: int) -> bool:
-        """Whether samples are chosen by all that they tell, and not by their own energies."""
+        """Whether samples are chosen by the energy they remove around them, instead of their own energies."""
         return n_coils > 1 and self.drawn is None and not self.side_information
 
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
-        """Corrected energies of every line's neighbourhood, or of samples as they are drawn.
+        """Corrected energies of the neighbourhood of every line, or of samples, drawn if asked for.
 
         Of lines energies are averaged over what the weights of the error model may still be. The forecast goes by the
         mean weights: the average would predict too much of lines that are little known. In the first block of a plane
@@ -707,7 +707,7 @@ class Calibrated(ChoosesByScore):
         return expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
 
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
-        """Energy of the error on every line, (ky,); on measured lines it is what the posterior expects."""
+        """Corrected energy of the error on every line, (ky,); on measured lines the posterior's own."""
         predicted = self._lines(view, expected).forecast.predicted
         assert predicted is not None
         return predicted
@@ -725,7 +725,7 @@ class Calibrated(ChoosesByScore):
         return Scores(scores, Forecast(expected, corrected, side_information_weight=weight))
 
     def error_models(self, view: DesignView) -> tuple[ErrorModel, ErrorModel]:
-        """Where the model of lines started, and what it is after the lines that have been measured since."""
+        """The error model of lines at the start, and after the lines measured so far."""
         data = _lines_so_far(view)
         start = self.error_model or shipped_error_model(_kind(view.posteriors))
         rows, log_energies, variances = [], [], []
@@ -782,7 +782,7 @@ class Calibrated(ChoosesByScore):
 
 
 def _lines_so_far(view: DesignView) -> LineKnowledge:
-    """Energies of the lines whose data have come, all slices together; what is expected is left out."""
+    """Energies of the measured lines, all slices together, without expected errors."""
     energies, noise, samples = np.zeros(view.candidates.n_lines), 0.0, 0
     known = np.array(view.candidates.acquired[: len(view.candidates.acquired) - view.pending])
     for found, variance, size in of_each(view.posteriors, _measured):
@@ -793,7 +793,7 @@ def _lines_so_far(view: DesignView) -> LineKnowledge:
 
 
 def _measured(posterior: GaussianPosterior) -> tuple[Numbers, float, int]:
-    """Energies of the measured lines, the noise variance of a sample's component, and how many samples there are."""
+    """Energies of the measured lines, the noise variance per component, and the number of samples."""
     model = posterior.model
     energies = np.asarray(np.sum(np.abs(model.data) ** 2, axis=(0, 2), dtype=np.float64))
     return energies, float(model.noise_variance), model.data.size
@@ -834,7 +834,7 @@ def _log_errors(view: DesignView, residuals: Sequence[Numbers]) -> tuple[Numbers
 
 @dataclass(frozen=True)
 class _SampleInnovations:
-    """Energies found on the samples chosen so far, (count,) each, with what was known before.
+    """Energies measured on the samples chosen so far, (count,) each, with the features they had before.
 
     Energies are fitted in units of the level at their own time: the constant is then how wrong the posterior is
     throughout. ``shape`` is `_independent_values`, ``noise`` the energy of noise in a sample.

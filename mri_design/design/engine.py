@@ -118,7 +118,7 @@ class SliceInference:
         return self._expecting or self.posterior
 
     def update(self, lines: tuple[int, ...], map_count: int | None = None) -> tuple[Array, Cost]:
-        """Infer the slice from ``lines``; the mean, and what it took.
+        """Infer the slice from ``lines``; returns the mean, and the cost.
 
         Coil maps that are not known are those of the first ``map_count`` lines (`map_lines`), by default of all.
         """
@@ -188,7 +188,7 @@ class InferredSlices:
 
     @property
     def warm_starts(self) -> Sequence[WarmStart]:
-        """Where inference of every slice goes on after the lines measured so far; fetched when looked at."""
+        """Warm starts of the next inference of every slice; fetched when they are read."""
         return self.each(getattr, "warm")
 
 
@@ -241,7 +241,7 @@ WINDOW, FEWEST_LINES = 8, 8
 @briefly
 @dataclass(frozen=True)
 class DesignState:
-    """Everything a later process needs to go on: what was decided, and where inference stood.
+    """The state from which a later process continues a design: its decisions, and where inference stood.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ class DesignEngine:
         where: InferredSlices | None = None,
         closing: bool = False,
     ) -> DesignState:
-        """Add lines until there are ``target``, or until a rule says that it is enough.
+        """Add lines until there are ``target``, or until a stop rule ends the design.
 
         Parameters
         ----------
@@ -398,7 +398,7 @@ class DesignEngine:
 
 
 class _Design:
-    """A design in progress: what may come next, what has been decided, and what the posteriors know now.
+    """A design in progress: its candidates, its decisions so far, and the current posteriors.
 
     Attributes
     ----------
@@ -445,7 +445,7 @@ class _Design:
         return map_lines(self.candidates.n_start, len(self.candidates.acquired))
 
     def infer(self) -> list[Cost]:
-        """Infer every slice from the lines so far; what it took is empty for rules that need no posterior."""
+        """Infer every slice from the lines so far; returns the costs, none for strategies without a posterior."""
         self.posteriors, self.means = (), ()
         if not self.engine.strategy.needs_posterior:
             return []
@@ -542,7 +542,7 @@ class _Design:
         return replace(forecast, image_error=found if np.isfinite(found) else forecast.predicted_error)
 
     def take(self, steps: list[DesignStep]) -> None:
-        """The steps have been measured: look up what was found, and let inference go on from here."""
+        """Record the measured energies of decisions whose lines have been measured, and update the warm starts."""
         steps = self._found(steps)
         self.candidates = self.candidates.after(*(step.line for step in steps))
         self.where.measured()
@@ -620,7 +620,7 @@ def _total(costs: Sequence[Cost]) -> Cost:
 
 
 def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> float | None:
-    """What the image's error may be by now, over the one that a design predicts; None right after the last look.
+    """Expected ratio of the image's error to the design's prediction; None right after the last evaluation.
 
     Zero where the design has to look, whatever it predicts: since the last look, or since the start, coil maps were
     made anew (``own_maps``: they are those of the lines measured), or `AT_LEAST` lines have come.

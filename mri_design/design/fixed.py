@@ -412,7 +412,7 @@ class CaipiSamples(Strategy):
         return np.asarray((ky % rows == 0) & ((kz - shift * (ky // rows)) % columns == 0))
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
-        """The pattern from DC outwards, then what is nearest to DC."""
+        """The pattern from DC outwards, then the samples nearest to DC."""
         plane, candidates = plane_of(view.readouts), view.candidates
         if self.spacing is not None:
             pattern = self.pattern(plane, self.spacing)

@@ -126,7 +126,7 @@ def of_each(posteriors: Sequence[GaussianPosterior], function: Callable[..., Fou
 
 
 def generators(rng: np.random.Generator, count: int) -> PerSlice:
-    """A generator for every slice: what is drawn for one does not depend on the others, or on where they are kept.
+    """A generator for every slice: draws for one slice do not depend on the others, or on their process.
 
     A single slice, which is always in this process, draws from ``rng`` itself.
     """
@@ -246,7 +246,7 @@ def energies(posterior: GaussianPosterior, readouts: Readouts, rng: np.random.Ge
 def expected_energies(
     posteriors: Sequence[GaussianPosterior], readouts: Readouts, rng: np.random.Generator, draws: int
 ) -> Numbers:
-    """`energies` summed over posteriors, (size,): what strategies predict of the error on every candidate."""
+    """`energies` summed over posteriors, (size,): the predicted error on every candidate."""
     own = generators(rng, len(posteriors))
     return np.asarray(np.sum(of_each(posteriors, energies, readouts, own, draws), axis=0))
 
@@ -400,7 +400,7 @@ def neighbourhood(energies: NDArray[np.float64], weights: Sequence[float]) -> ND
 def unmeasured_around(
     residual: NDArray[np.float64], candidates: LineCandidates, neighbours: Sequence[float], reach: float
 ) -> NDArray[np.float64]:
-    """Residual energies on and around every candidate, (size,), as far as they are not measured.
+    """Residual energies on and around every candidate, (size,), of unmeasured candidates only.
 
     Parameters
     ----------
@@ -505,7 +505,7 @@ class ChoosesByScore(Strategy):
         return [replace(c, forecast=replace(c.forecast, information=n)) for c, n in zip(block, nats, strict=True)]
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
-        """What the scores come with: of plain posteriors expected energies, which nothing corrects."""
+        """The forecast that comes with the scores: expected energies of the posterior, uncorrected."""
         return self.scored(view, rng).forecast
 
 
@@ -610,7 +610,7 @@ REACH = 7
 def covering(
     energies: Numbers, squared: Numbers, plane: PlaneReadouts, free: NDArray[np.bool_], count: int
 ) -> tuple[list[int], Numbers]:
-    """Samples that leave the least energy of the error, one after another, each with all that it tells of others.
+    """Samples that leave the least energy of the error, chosen one by one, each with its effect on its surroundings.
 
     The gain of a sample i is sum_j K(j - i) E_j, with E the energies and K the share of them that it removes. The one
     with the largest gain is taken, and E_j becomes (1 - K(j - i)) E_j. Where single energies are known badly and a

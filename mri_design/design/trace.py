@@ -142,7 +142,7 @@ class Choice:
 @briefly
 @dataclass(frozen=True)
 class DesignStep:
-    """Record of a decision: the choice, what was found on its line, and what it took.
+    """Record of a decision: the choice, the predicted and measured energy of its line, and the cost.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ class StopRule:
         return ()
 
     def out_of_reach(self, forecast: Forecast) -> bool:
-        """Whether what is wanted cannot be had; false where it is reached."""
+        """Whether the goal can no longer be reached; false once it is reached."""
         return False
 
 
@@ -399,7 +399,7 @@ class UntilError(StopRule):
             raise InputError("until_error", repr(self.error), wanted, cure)
 
     def needs_image_error(self, forecast: Forecast, ratio: float) -> bool:
-        """Where the prediction, times ``ratio``, would end the design, and where there is no prediction."""
+        """Whether the prediction, times ``ratio``, would end the design, or there is no prediction."""
         if not self.by_image or not _is_tested(forecast, self.fewest):
             return False
         predicted = forecast.predicted_error
@@ -435,7 +435,8 @@ class UntilError(StopRule):
         return not self._reached(forecast) and self._beyond(self._least(forecast), forecast)
 
     def _beyond(self, least: float, forecast: Forecast) -> bool:
-        """Whether the wanted error is far below what every line would leave, or below it and nothing moves any more."""
+        """Whether the wanted error is far below what every line would leave, or below it and predictions have come to
+        rest."""
         at_rest = forecast.recent_fall < AT_REST
         return self.error < FAR * least or (at_rest and self.error < least)
 
@@ -508,7 +509,7 @@ class AnyOf(StopRule):
 
 
 def _least(forecast: Forecast) -> float:
-    """The error that all candidates would leave: at most what those measured leave, whatever the predictions say."""
+    """The error that all candidates would leave, at most the one predicted now."""
     least, predicted = forecast.least_error, forecast.predicted_error
     return least if isnan(predicted) else min(least, predicted)
 

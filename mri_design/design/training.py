@@ -152,12 +152,13 @@ class ReferenceSlice:
         return replace(self.slice_model, maps=None, own_maps=self.own_maps)
 
     def unit_of(self, seen: SliceModel) -> float | Array:
-        """What images under the maps of a calibrated slice are multiplied by to be shown and judged."""
+        """Factor by which images under the maps of a calibrated slice are multiplied before they are shown and
+        judged."""
         return self.unit if self.own_maps is None else seen.image_unit
 
     @property
     def shown(self) -> Array:
-        """The reference as it is shown and judged."""
+        """The reference in the units in which it is shown and judged."""
         return np.asarray(self.reference * self.unit)
 
     def outcome(self, image: Array, converged: bool = True) -> Outcome:
@@ -620,7 +621,7 @@ TrainingRule = TrainingResidual | LBCS
 
 
 def _some(items: NDArray[np.int_], count: int | None, rng: np.random.Generator) -> NDArray[np.int_]:
-    """``count`` of the items in their order; all where there are not more."""
+    """``count`` of the items in their order; all if there are no more."""
     if count is None or count >= len(items):
         return items
     return np.sort(rng.choice(items, count, replace=False))
@@ -686,7 +687,7 @@ def begin_training(training: OrderTraining, start: Sequence[int]) -> TrainedDesi
 def train(
     training: OrderTraining, design: TrainedDesign, callback: Callable[[TrainedDesign], None] | None = None
 ) -> TrainedDesign:
-    """Add lines, or blocks of samples, until there are as many as the training's target.
+    """Add lines, or blocks of samples, up to the target of the training.
 
     Parameters
     ----------
@@ -745,7 +746,7 @@ def _chosen(
     training: OrderTraining,
     rng: np.random.Generator,
 ) -> list[int]:
-    """The best line; or a block of samples, by what the measurement of one removes of another's error.
+    """The best line, or a block of samples chosen by how much one sample reduces the error of others.
 
     With one coil they are thinned. With several the first part is a Poisson disc, and the others are `covering`.
     """
@@ -761,7 +762,8 @@ def _chosen(
 
 
 def _means(outcomes: Sequence[Outcome]) -> tuple[NDArray[np.float64], float, NDArray[np.float64] | None]:
-    """Means over the scans with one set of lines: residual, error, and what a sample removes of another's error."""
+    """Means over the scans for one set of lines: residual, error, and the share that a sample removes of others'
+    error."""
     residual = np.asarray(np.mean([outcome.residual for outcome in outcomes], axis=0))
     shares = [outcome.removed for outcome in outcomes if outcome.removed is not None]
     return residual, _error(outcomes), np.asarray(scipy.fft.fftshift(np.mean(shares, axis=0))) if shares else None
@@ -797,7 +799,7 @@ class Exchange:
 
 @dataclass(frozen=True, kw_only=True)
 class ExchangeRules:
-    """Which lines may be exchanged, and how the one to drop is looked for.
+    """Lines that may be exchanged, and how the line to drop is searched for.
 
     Parameters
     ----------
@@ -855,7 +857,7 @@ class Refinement:
 
 
 def begin_refinement(scans: Sequence[ReferenceSlice], lines: Sequence[int], evaluate: Evaluate) -> Refinement:
-    """The mask as it is, with its error."""
+    """The mask before any exchange, with its error."""
     shared_lines(scans)
     outcomes = list(evaluate([(i, tuple(lines)) for i in range(len(scans))]))
     return Refinement(tuple(lines), _error(outcomes), (), len(outcomes), _unconverged(outcomes))

@@ -307,7 +307,7 @@ def odd_part(block: SiteBlock, noise_variance: float, rho: float, real: np.dtype
 def shrinkage(
     block: SiteBlock, penalty: SitePenalty, noise_variance: float, rho: float, power: Array, iterations: int = 30
 ) -> Array:
-    """By what v is multiplied in argmin over s of sigma^2 psi(|s|^2 / sigma^2) / 2 + rho / 2 |s - v|^2, site by site.
+    """Factor on v in argmin over s of sigma^2 psi(|s|^2 / sigma^2) / 2 + rho / 2 |s - v|^2, site by site.
 
     The modulus r of s solves r (rho + pi(r^2 / sigma^2)) = rho |v|, and s keeps the direction of v. Sites with odd
     parts have the same step from v + `odd_part`.
@@ -620,7 +620,7 @@ class ADMM:
         return u, convergence
 
     def certified(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence, DualityGap | None]:
-        """Minimise from ``start``, stopped by the duality gap, or by the estimate where there is no certificate.
+        """Minimise from ``start``; stop by the duality gap, or by the estimate if there is no certificate.
 
         Returns
         -------
@@ -725,7 +725,7 @@ class _State:
         self._pulls = [pulled(*each) for each in zip(self.s, self.scaled, self.rho, strict=True)]
 
     def _renew(self, j: int) -> None:
-        """Copies and multipliers of one block, how well it keeps its equality, and what that says about its weight."""
+        """Update copies and multipliers of one block, its equality residual, and the factor on its weight."""
         from mri_design.operators.kernels.pixels import pulled, relax, split
 
         model, s, scaled, rho = self.problem.model, self.s[j], self.scaled[j], self.rho[j]
@@ -758,7 +758,7 @@ class _State:
         self._pull()
 
     def gap_at(self, iteration: int) -> DualityGap | None:
-        """The duality gap at u, which is that of this iteration, made once for it.
+        """The duality gap at u, computed once per iteration.
 
         Multipliers are the slopes w_j of the sites at s_j; the lower bound of min J is the best found on the way.
         """
@@ -779,7 +779,7 @@ class _State:
         return self.problem.value(model.data - model.measurement(self.u), model.analysis_coefficients(self.u))
 
     def equality_penalty(self) -> float:
-        """The penalty in J for what the equalities s_j = B_j u still miss."""
+        """Penalty in J of the equality residuals s_j - B_j u."""
         missed = sum(rho * m for rho, m in zip(self.rho, self.missed, strict=True))
         return missed / self.problem.model.noise_variance
 

@@ -373,7 +373,7 @@ def least_squares_noise(
 
 
 def posterior_noise(posterior: GaussianPosterior, rng: np.random.Generator, *, replicas: int = REPLICAS) -> NoiseMap:
-    """The noise of a posterior mean whose site precisions stay as they are: A^-1 X^H applied to noise alone.
+    """The noise of a posterior mean with fixed site precisions: A^-1 X^H applied to noise alone.
 
     It says how far images of repeated scans differ. The posterior's standard deviation says how far the image may be
     from the truth, and so holds what was not measured, too.

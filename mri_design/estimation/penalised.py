@@ -120,14 +120,14 @@ class PenalisedProblem:
         return squared_norm(residual) / self.model.noise_variance + self.penalty_value(coefficients, powers)
 
     def penalty_value(self, coefficients: tuple[Array, ...], powers: tuple[Array, ...] | None = None) -> float:
-        """The part of J that the sites make, at s = B u - offset."""
+        """Contribution of the sites to J at s = B u - offset."""
         total = -2 * self.model.odd_part(coefficients)
         for penalty, x in zip(self.penalties, powers or self.site_powers(coefficients), strict=True):
             total += float(np.sum(penalty.value(x), dtype=np.float64))
         return total
 
     def site_slope(self, block: SiteBlock, s: Array, site_precision: Array) -> Array:
-        """pi s - sigma b: sigma^2 / 2 times the gradient of what a block adds to J, in its coefficients s."""
+        """pi s - sigma b: sigma^2 / 2 times the gradient of a block's contribution to J, in its coefficients s."""
         slope = site_precision * s
         if not np.any(block.potential.shift):
             return slope
@@ -215,7 +215,7 @@ def rounding_of(fit: float, penalty: float, u: Array) -> float:
 
 
 def stalled_status(excess: float, tolerance: float, rounding: float) -> Status:
-    """Where J falls no more: converged if the excess estimated there is below the tolerance or the rounding of J."""
+    """Status when J falls no more: converged if the estimated excess is below the tolerance or the rounding of J."""
     if not np.isfinite(excess):
         return Status.BREAKDOWN
     return Status.CONVERGED if excess <= max(tolerance, rounding) else Status.STALLED
@@ -439,7 +439,7 @@ class _Point:
         return [next(made) if _by_powers(block) else None for block in blocks]
 
     def _sites(self, u: Array, s: Sequence[Array | None]) -> tuple[tuple[Array, ...], float]:
-        """Powers of the sites at u, and the part of J that these make."""
+        """Powers of the sites at u, and their contribution to J."""
         sites = zip(self.problem.model.blocks, s, self._products(u, u), strict=True)
         powers = (block.site_power(s) if products is None else products[1] for block, s, products in sites)  # type: ignore[arg-type]
         x = tuple(power * self._scale for power in powers)

@@ -144,7 +144,7 @@ def mean_stages(
 
 
 def loops_of_stages(slice_model: SliceModel) -> int:
-    """Outer loops that `mean_stages` makes at most; none for a prior without non-local blocks."""
+    """Largest number of outer loops of `mean_stages`; 0 for a prior without non-local blocks."""
     return COLD + LOOKS - 1 if is_non_local(slice_model) else 0
 
 
@@ -204,7 +204,7 @@ def _at_first_look(slice_model: SliceModel) -> SliceModel:
 
 
 def _as_determined(slice_model: SliceModel, posterior: GaussianPosterior) -> SliceModel:
-    """The slice with a prior that is as strong as what its lines leave open of the image, as a first posterior has it.
+    """The slice with the strength of its prior adapted to what a first posterior leaves open of the image.
 
     One coil leaves half of the image open where it measures half of the lines; that is what its prior is made for.
     """
@@ -214,7 +214,7 @@ def _as_determined(slice_model: SliceModel, posterior: GaussianPosterior) -> Sli
 
 
 def _reweighted(slice_model: SliceModel, usual: Sequence[SparsityBlock], image: Array) -> SliceModel:
-    """The slice with blocks that are to be reweighted as an image asks for, the others as they are."""
+    """The slice with its reweighted blocks adapted to an image."""
     pairs = zip(prior_blocks(slice_model.prior), usual, strict=True)
     prior = tuple(first.less_where_bright(image) if first.reweighted else block for block, first in pairs)
     return replace(slice_model, prior=prior)
@@ -294,7 +294,7 @@ class RigidMotion:
     angle: float = 0.0
 
     def displacement(self, shape: tuple[int, ...]) -> float:
-        """Pixels by which it moves what lies half-way from the middle of an image to its edge, at most."""
+        """Largest displacement, in pixels, half-way between the middle of an image and its edge."""
         return float(np.hypot(*self.shift) + abs(np.deg2rad(self.angle)) * min(shape) / 4)
 
     def apart(self, other: RigidMotion, shape: tuple[int, ...]) -> float:
@@ -325,7 +325,8 @@ class RigidMotion:
 
 
 def alikeness(one: Image, other: Image) -> float:
-    """Normalised mutual information of moduli from 0 to 1: 1 (none) to 2 (one tells the other), in `BINS` levels."""
+    """Normalised mutual information of moduli between 0 and 1, with `BINS` levels: 1 for independent images, 2 for
+    equal ones."""
     first, second = (np.minimum((image * BINS).astype(np.intp), BINS - 1).ravel() for image in (one, other))
     joint = np.bincount(first * BINS + second, minlength=BINS * BINS).reshape(BINS, BINS) / first.size
     alone, apart, both = (_entropy(p) for p in (joint.sum(axis=1), joint.sum(axis=0), joint))
@@ -338,7 +339,7 @@ def alike_after(motion: RigidMotion, fixed: Image, moving: Image) -> float:
 
 
 def register(fixed: Image, moving: Image) -> RigidMotion:
-    """Find the motion that makes an image most like another one.
+    """Find the rigid motion that makes one image most similar to another.
 
     Coarse turns are tried first, each with the shift at which edges of both images lie upon each other best. Those that
     make the images most alike are refined by Powell's method, on every second pixel of large images, and the best of
@@ -451,7 +452,7 @@ SURROUNDINGS = 1.5
 
 
 def matched(slice_model: SliceModel, lines: Sequence[int], modulus: Array, image: Array) -> Array:
-    """The other image with the phase of the image so far, times a smooth complex factor that central lines tell.
+    """The other image with the phase of the current image, times a smooth complex factor fitted to the central lines.
 
     Parameters
     ----------
@@ -484,7 +485,7 @@ def expected_image(
     engine: DoubleLoop,
     seed: int,
 ) -> ExpectedImage:
-    """What a scan is expected to show after another image of it.
+    """The image that a scan is expected to show, given another image of it.
 
     What its data say beyond that image is inferred by itself, as a sparse image: y - X c instead of y. Where it is
     large, the two differ, and the other image is not trusted.
@@ -574,7 +575,7 @@ class CompanionPrior:
         return {"careful": careful, "moderate": 0.03, "strong": 0.1}[self.strength]
 
     def doubt(self, share: float) -> float | None:
-        """Difference, in signal levels, at which a repeat is trusted by half; None where none is looked for.
+        """Difference, in signal levels, at which a repeat is trusted by half; None if repeats are not considered.
 
         Faint lesions that a repeat alone shows would remain, and where few readouts are measured new ones would lose
         contrast (results/companions/repeats.md has the trials).
@@ -781,7 +782,7 @@ def renew_companions(
     asked: CompanionPrior,
     image: Array,
 ) -> CompanionChoice | None:
-    """The companions used, registered once more: to the image that they helped to make, which shows more.
+    """Register the companions used once more, to the image that was reconstructed with them.
 
     Parameters
     ----------
@@ -846,7 +847,7 @@ class _Judge:
         return self._gains(replace(one, expected=expected, prior=self.asked.repeat_blocks(one.prior)))
 
     def expected(self, one: SliceModel, lines: Sequence[int], companion: Companion, doubt: float) -> ExpectedImage:
-        """What a companion makes expect as a repeat."""
+        """The expected image, with a companion used as a repeat."""
         without = self.without
         return expected_image(one, lines, companion.image, doubt, without.posterior, without.engine, without.seed)
 
@@ -891,7 +892,8 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
 
 
 def _across(companion: Companion, found: RigidMotion, image: Array) -> tuple[Companion, RigidMotion, float]:
-    """The place across the slice where the companion's volume tells clearly the most of the image, and its motion."""
+    """The position across the slice at which the companion's volume resembles the image clearly best, and its
+    motion."""
     if not companion.beside:
         return companion, found, 0.0
     best, at, slices = ACROSS * (alike_after(found, image, companion.image) - 1), 0.0, companion.image

@@ -59,7 +59,7 @@ FEW = 8
 
 @dataclass(frozen=True)
 class HeldBackEnergy:
-    """Readouts held back, and what the posterior of the others expected of them.
+    """Energy measured on readouts held back, and the energy that the posterior of the others expected.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _energies(fold: HeldBack) -> tuple[NDArray[np.float64], NDArray[np.float64],
 
 
 def _over(found: NDArray[np.float64], expected: NDArray[np.float64], noise: float) -> float:
-    """Found less noise over expected energy of some samples; at least what noise alone may show."""
+    """Measured energy, less noise, over expected energy of some samples, bounded below by the noise's fluctuations."""
     least = LEAST_FOUND * noise * np.sqrt(found.size)
     return float(max(found.sum() - noise * found.size, least) / expected.sum())
 
@@ -229,7 +229,8 @@ def error_evidence(
     folds: Sequence[HeldBack],
     seed: int,
 ) -> ErrorEvidence:
-    """What is inferred on the way to an image says of its squared error, without non-local blocks and companions.
+    """Collect the energies from which the squared error of an image is predicted, without non-local blocks and
+    companions.
 
     Parameters
     ----------
@@ -298,7 +299,8 @@ def _log(energy: float) -> float:
 
 
 def features(known: ErrorEvidence) -> dict[str, float]:
-    """Features of one image by name; energies are relative to the sum of the posterior's variances, 0 without such."""
+    """Features of one image by name; energies are relative to the sum of the posterior's variances, 0 if there are
+    none."""
 
     def relative(energy: float) -> float:
         return _log(energy / known.variance) if energy > 0 else 0.0
@@ -330,13 +332,13 @@ def features(known: ErrorEvidence) -> dict[str, float]:
 
 
 def kind_of(known: ErrorEvidence) -> str:
-    """Encoding, and whether there are several coils."""
+    """Kind of the scan: its encoding, and whether it has several coils."""
     return known.encoding + (", coils" if known.coils > 1 else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SquaredErrorModel:
-    """log(squared error / sum of variances) = features . weights + what images alike add, up to a spread.
+    """log(squared error / sum of variances) = features . weights + a correction from similar images, up to a spread.
 
     Each image whose truth is known pulls those alike up or down by what the straight line leaves open of it.
 
@@ -372,11 +374,11 @@ class SquaredErrorModel:
         return np.asarray(np.exp(-np.sum(((self.images - found) / self.unit) ** 2, axis=1) / (2 * self.reach**2)))
 
     def pull(self, found: Numbers) -> float:
-        """What is added to the straight line at these features."""
+        """Correction that is added to the linear prediction at these features."""
         return float(self.alike(found) @ self.pulls)
 
     def unlike(self, known: ErrorEvidence) -> list[str]:
-        """Names of the features that lie outside of what has been learnt from."""
+        """Names of the features that lie outside the range of the training images."""
         named = features(known)
         if np.isnan(known.missing) and not named["shots"]:
             return ["log energy that the image lacks"]
@@ -385,7 +387,7 @@ class SquaredErrorModel:
         return [name for name, far in zip(named, outside, strict=True) if far]
 
     def squared_error(self, known: ErrorEvidence) -> float:
-        """What it predicts of an image, in the units of the evidence."""
+        """Predicted squared error of an image, in the units of the evidence."""
         found = np.array([*features(known).values()])
         return known.variance * float(np.exp(found @ self.weights + self.pull(found)))
 
@@ -445,7 +447,7 @@ OWN = 0.5
 
 @dataclass(frozen=True)
 class StdFactor:
-    """What the standard deviations of an image were multiplied by, and why.
+    """The factor on the standard deviations of an image, and its origin.
 
     Parameters
     ----------
@@ -478,7 +480,7 @@ class StdFactor:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it: the fields without the evidence, as JSON takes them."""
+        """Fields for a checkpoint, without the evidence, as JSON values."""
         known = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "evidence"}
         return {name: value for name, value in known.items() if value == value}  # NaN is the default
 
@@ -489,7 +491,7 @@ class StdFactor:
 
 
 def std_factor(predicted: tuple[float, How, float] | None, known: ErrorEvidence, unit: str) -> StdFactor | None:
-    """The factor that makes variances sum to the predicted squared error, within `BOUNDS`; None without one."""
+    """The factor for which variances sum to the predicted squared error, within `BOUNDS`; None without a prediction."""
     if predicted is None:
         return None
     squared, how, spread = predicted
@@ -499,7 +501,7 @@ def std_factor(predicted: tuple[float, How, float] | None, known: ErrorEvidence,
 
 
 def shaped_std(std: Array, image: Array, others: Sequence[Array]) -> NDArray[np.float32]:
-    """Standard deviations that also say where the image has moved; their squares sum to what they did.
+    """Standard deviations that are larger where the image has changed; the sum of their squares stays the same.
 
     A posterior treats its own choices as known. Where an image changes when readouts are held back, or when non-local
     blocks come in, it is less certain than the posterior holds: half of the map are the posterior's variances, half are
@@ -594,7 +596,7 @@ def error_ratios(found: Numbers | None) -> Numbers:
 
 
 def everywhere(found: Numbers) -> Numbers:
-    """What is found by ring, and where nothing is held back that of the nearest ring; NaN if nothing was held back."""
+    """Ratios by ring, with missing rings filled from the nearest one; NaN if nothing was held back."""
     there = np.flatnonzero(np.isfinite(found))
     if not there.size:
         return found
@@ -602,7 +604,7 @@ def everywhere(found: Numbers) -> Numbers:
 
 
 def found_ratios(without: HeldBack, seed: int) -> Numbers:
-    """Logarithm of the energy found on the readouts held back over what draws of the others expect there, by ring.
+    """Logarithm of measured over expected energy on the readouts held back, by ring.
 
     Both are taken to k-space by the adjoint of these readouts, and what noise makes of it is taken off.
 
@@ -668,7 +670,7 @@ class PosteriorDraws:
     unit: float | Array = 1.0
 
     def __call__(self, count: int, seed: int | None = None) -> Array:
-        """Draws (draw, ky, kx): of the run's seed those that ``reconstruct`` makes, of another one others."""
+        """Posterior draws (draw, ky, kx); with the run's seed the same that ``reconstruct`` returns."""
         seed = self.seed if seed is None else seed
         rng = np.random.default_rng([seed, 2, self.number])
         drawn = posterior_deviations(self.posterior, count, rng)

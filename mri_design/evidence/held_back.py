@@ -107,7 +107,7 @@ LOOPS = 2
 
 @dataclass(frozen=True)
 class HeldBack:
-    """Lines held back, and what is inferred from the others.
+    """Lines that are held back, and the inference from the other lines.
 
     Parameters
     ----------
@@ -264,7 +264,8 @@ def choose_phase(
 
 
 def _shared_out(z: tuple[Array, ...], model: GeneralizedLinearModel) -> tuple[Array, ...]:
-    """Variances of moduli -> those of the sites of ``model``: as they are, or for the parts of a phased coefficient."""
+    """Convert variances of moduli to those of the sites of ``model``, shared between the parts of phased
+    coefficients."""
     shared: list[Array] = []
     for block, variance in zip(model.blocks, z, strict=True):
         like = block.pooled(np.ones(block.analysis.out_shape, dtype=variance.dtype))

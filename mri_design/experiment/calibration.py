@@ -53,7 +53,7 @@ def calibrate(
     directions: Array | None = None,
     growing: bool = False,
 ) -> AnyScan:
-    """Estimate what is unknown of a scan: noise (and whiten several coils), then coil maps.
+    """Estimate the noise of a scan (and whiten several coils), then its coil maps, unless they are known.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _with_maps(
     *,
     centre: int | None = None,
 ) -> KSpaceData:
-    """A scan of known noise with coil maps from what may be looked at, and what speaks against them.
+    """A scan of known noise with coil maps from the allowed data, and doubts about them.
 
     Where the data are one slice of a scan whose smallest ``centre`` is known, ESPIRiT's maps are not made.
     """
@@ -169,7 +169,7 @@ def _checked_maps(data: KSpaceData) -> MapsOrigin:
 
 
 def with_measured_maps(scan: KSpaceData, estimate: CoilMapEstimate | None) -> KSpaceData:
-    """The scan of one slice with the coil maps that were estimated from what was measured of it; itself without any."""
+    """The scan of one slice with an estimate of its coil maps; unchanged without one."""
     if estimate is None:
         return scan
     return with_estimates(replace(scan, own_maps=None), [estimate], scan.provenance.maps.calibration_lines)
@@ -206,7 +206,7 @@ def _own_image(data: KSpaceData, unit: float | Array) -> Array:
 
 
 def causes_of_bad_maps(data: Scan) -> tuple[str, ...]:
-    """What may be wrong with coils that predict each other badly, as far as the samples leave it open.
+    """Possible causes of coils that predict each other badly, as far as the samples leave them open.
 
     Where coils are predicted well once those of odd and of even lines count as different coils, it is alternate lines
     and nothing else; otherwise it is not those. The centre of k-space is a cause where the samples do not show it.
@@ -382,7 +382,7 @@ def with_known_noise(data: AnyScan, recipe: Recipe, *, ordinary: bool = False, u
 
 
 def _after(matrix: Array, scan: Scan) -> Array:
-    """What samples as read are multiplied by, where those of the scan are mixed once more."""
+    """The mixing of samples as read, followed by another matrix."""
     return matrix if scan.mixing is None else matrix @ scan.mixing
 
 
@@ -405,7 +405,7 @@ def origin_of_sample_maps(data: TrajectoryData, recipe: Recipe) -> tuple[MapsOri
 
 
 def expected_calibration(part: AnyScan, recipe: Recipe, samplings: Sequence[Sampling] = ()) -> AnyScan:
-    """A scan with its noise known, and the origin of the coil maps that `calibrate` would make: few are made for it.
+    """A scan with its noise known, and the origin of the coil maps that `calibrate` would estimate.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ class CompanionImages:
 
     @classmethod
     def read(cls, source: str, recipe: Recipe, seed: int = 0) -> CompanionImages:
-        """Images as they are, or the image of everything that a scan has measured, by its posterior mean.
+        """Read images, or reconstruct a scan from all its samples by the posterior mean.
 
         Parameters
         ----------
@@ -192,14 +192,14 @@ class CompanionImages:
     def _at_distance(
         self, here: SliceGeometry, shape: tuple[int, int], whole: float, aside: float
     ) -> NDArray[np.float32] | None:
-        """What lies ``aside`` of a slice, as far as it covers what the image there covers, ``whole``; else None."""
+        """The image at ``aside`` millimetres from a slice; None if it covers less than ``whole``."""
         image, covered = self.at_places(here, shape, aside)
         return image if covered > 0.99 * whole else None
 
     def _beside_number(
         self, here: SliceGeometry | None, shape: tuple[int, int], number: int, aside: float
     ) -> NDArray[np.float32] | None:
-        """What lies so many slices beside that of a number; None if the volume has none."""
+        """The image so many slices away from a number; None if the volume has none."""
         have = len(self.images)
         return self.by_number(here, shape, number + aside, have)[0] if 0 <= number + aside <= have - 1 else None
 

@@ -43,7 +43,7 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def needed_memory(plane: Readouts, n_coils: int, draws: int, blocks: int, slices: int = 1) -> int:
-    """Bytes that a design takes at its largest, estimated: candidates times coils times draws, and what is kept.
+    """Estimated largest memory of a design in bytes: candidates times coils times draws, and the stored blocks.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def design_inference(strategy: Strategy, recipe: Recipe, kind: Kind) -> DoubleLo
 
 
 def refinement(recipe: Recipe) -> Refined | None:
-    """How a design estimates the phase of a slice anew as its image improves; None where designs use moduli."""
+    """Function with which a design estimates the phase of a slice anew; None if designs use moduli."""
     return phase_refined if recipe.phase.model == "aware" else None
 
 
@@ -352,7 +352,7 @@ class ImageErrors:
         require_counts(seed=self.seed, least=0)
 
     def __call__(self, slices: Sequence[SliceModel], state: DesignState) -> float:
-        """Norm of the error over norm of the image, slices together whose error is predicted; NaN without such."""
+        """Norm of the error over norm of the image, over all slices with a predicted error; NaN if there are none."""
         places = range(len(slices))
         if len(slices) > MOST_SLICES:
             places = np.linspace(0, len(slices) - 1, MOST_SLICES).round().astype(int).tolist()
@@ -364,7 +364,7 @@ class ImageErrors:
         return relative_error(errors, images) if errors else float("nan")
 
     def image_of(self, lines: Sequence[int]) -> Image | None:
-        """The posterior mean of the first slice with its error bars, where the last call made it of these lines."""
+        """The posterior mean of the first slice with its error bars, if the last call computed it for these lines."""
         return self._last.get(tuple(lines))
 
     def _energies(self, slices: Sequence[SliceModel], state: DesignState, place: int) -> tuple[float, float]:

@@ -89,7 +89,8 @@ def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual
 
 
 def start_of_growing(recipe: Recipe, usual: int, count: int | None) -> int:
-    """Centre lines that a design of ``count`` begins with whose coil maps grow with it: few, or what the recipe asks.
+    """Centre lines at the start of a design of ``count`` whose coil maps grow with it: few, or as many as the recipe
+    asks for.
 
     The ``usual`` number is then what it asks for. Without a count there are the most.
     """
@@ -99,7 +100,7 @@ def start_of_growing(recipe: Recipe, usual: int, count: int | None) -> int:
 
 
 def _asked(recipe: Recipe) -> bool:
-    """Whether the recipe says how many centre lines coil maps take, for all masks."""
+    """Whether the recipe states the number of centre lines for coil maps."""
     return recipe.coils.calibration_lines is not None or recipe.calibration_lines is not None
 
 
@@ -134,7 +135,7 @@ def mostly_calibration(calibration: int, count: int, readouts: Readouts) -> int:
 
 @dataclass(frozen=True)
 class DesignPlan:
-    """What a design chooses from, who chooses, and within which constraints: a recipe's settings for these readouts.
+    """Strategy, candidates and constraints of a design, from a recipe.
 
     Parameters
     ----------
@@ -268,7 +269,7 @@ def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> 
 
 
 def check_other_than_lines(recipe: Recipe) -> None:
-    """Refuse, in a plane and where shots are chosen, what is known for lines only.
+    """Refuse settings of lines for a plane or for shots.
 
     Raises
     ------
@@ -312,7 +313,7 @@ def require_number_only(recipe: Recipe, why: str) -> None:
 
 
 def lines_expected(trace: DesignTrace, rule: StopRule | None, most: int) -> int:
-    """How many lines a design will have, by how what its rule looks at has fallen so far; ``most`` at the utmost."""
+    """Expected number of lines of a design, extrapolated from the numbers that its rule looks at; ``most`` at most."""
     counted = list(enumerate((step.forecast for step in trace.steps), len(trace.start)))
     expected = [most]
     for one in rule.rules if isinstance(rule, AnyOf) else [rule]:

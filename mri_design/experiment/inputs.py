@@ -69,7 +69,7 @@ GivenMaps = Path | MapsOfScan
 
 
 def maps_origin(maps: GivenMaps) -> str:
-    """What maps are, in front of the name of their file: ``maps``, or ``maps of`` a scan."""
+    """Words in front of the file name of maps: ``maps``, or ``maps of`` a scan."""
     return "maps of" if isinstance(maps, MapsOfScan) else "maps"
 
 
@@ -293,7 +293,7 @@ def load_scan(
     maps: GivenMaps | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
 ) -> KSpaceData | TrajectoryData:
-    """A scan from a file or an embedded phantom: k-space on a grid, or samples along a trajectory where it holds such.
+    """Load a scan from a file or an embedded phantom: k-space on a grid, or samples along a trajectory.
 
     Images become simulated k-space by the recipe.
 
@@ -493,7 +493,7 @@ def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT
 
 
 def scan_of(loaded: Content, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
-    """What a file holds as a scan: images become simulated k-space, and volumes with holes get their noise."""
+    """The content of a file as a scan: images become simulated k-space, and volumes with holes get their noise."""
     settings = recipe.simulation
     if isinstance(loaded, ImageStack):
         from mri_design.scan.simulation.scanner import simulate_scan
@@ -518,7 +518,7 @@ def mr_image_model(
     coil_maps: Array | None = None,
     recipe: Recipe | None = None,
 ) -> GeneralizedLinearModel:
-    """The model of one MR slice, measured on the lines of a mask; what is not given is estimated from the data.
+    """The model of one MR slice, measured on the lines of a mask; unknown noise and maps are estimated from the data.
 
     Parameters
     ----------

@@ -185,7 +185,7 @@ class Image:
 
     @property
     def predicted_error(self) -> float | None:
-        """Relative L2 error of the complex image by its error bars, with no look at the truth; None without them."""
+        """Relative L2 error of the complex image, predicted by its error bars; None without them."""
         if self.std is None or not self.image.any():
             return None
         return relative_error(energy_of(self.std), energy_of(self.image))
@@ -269,7 +269,7 @@ def reconstruct(
 
 
 def _chosen(slice_model: SliceModel, lines: Chosen | None) -> Sequence[int]:
-    """Numbers of the lines, by default of all that the slice holds; more than there are is refused."""
+    """Numbers of the lines, by default of all measured ones; refuses more than there are."""
     numbers = slice_model.chosen(slice_model.measured if lines is None else lines)
     size = slice_model.candidates.size
     if isinstance(numbers, Sized) and len(numbers) > size:
@@ -330,7 +330,7 @@ def _without_prior(
 
 
 class _Estimate:
-    """MAP or posterior mean of one slice, step by step: what the scan itself chooses, the image, its error bars.
+    """MAP or posterior mean of one slice, step by step: model choices by the scan itself, image, error bars.
 
     Attributes
     ----------
@@ -373,7 +373,7 @@ class _Estimate:
         return held_back.hold_back(self.alone, self.lines, self.engine, self.seed, self.options.signal, centre)
 
     def choose_phase(self) -> None:
-        """Choose the model of the phase by what is held back, unless the recipe or the slice names one."""
+        """Choose the model of the phase by lines held back, unless the recipe or the slice names one."""
         one, wanted = self.alone, self.recipe.phase
         if one.phase is not None or not wanted.chosen_by_what_is_held_back(one.candidates.name):
             return
@@ -384,7 +384,7 @@ class _Estimate:
         self.start = self.start if self.phase.phase is None else None
 
     def choose_companions(self) -> None:
-        """Choose which other images of the object the prior knows, by what is held back."""
+        """Choose the other images of the object that the prior uses, by lines held back."""
         if not self.alone.companions or self.alone.companion is not None:
             return
         self.options.watch("choosing companions")
@@ -396,7 +396,7 @@ class _Estimate:
         self.start = None if self.companions.used else self.start
 
     def image(self, method: Method) -> Image:
-        """The image without error bars; once more where companions are laid over it anew."""
+        """The image without error bars; reconstructed again if companions are registered anew."""
         estimated = self._map if method == "map" else self._mean
         image, chosen = estimated(None), self.companions
         if chosen is not None:
@@ -577,7 +577,7 @@ def image_rng(seed: int) -> np.random.Generator:
 def reconstruct_by_recipe(
     slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int, *, with_std: bool = False
 ) -> Image:
-    """Reconstruct one slice by its recipe's method: what every mask of a comparison gets, so that only masks differ.
+    """Reconstruct one slice by its recipe's method, the same for every mask of a comparison.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ _SAMPLES_AT_ONCE = 4
 def candidates_of(
     recipe: Recipe, strategy: Strategy, grid: tuple[int, int], count: int | None, n_coils: int = 1
 ) -> Readouts:
-    """What a design of ``count`` chooses from: lines or samples of the grid, or shots.
+    """The candidates of a design of ``count``: lines or samples of the grid, or shots.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ def saving_states(checkpoint: Checkpoint, *, every: float | None = None) -> Iter
 
 @dataclass(frozen=True)
 class _StoredState:
-    """What a file holds of a state."""
+    """Content of a checkpoint file."""
 
     format: str
     identity: str | None

@@ -63,7 +63,7 @@ class Known:
 
     @property
     def needs_scan(self) -> bool:
-        """Whether it looks at data; strategies of other packages are made to know it."""
+        """Whether it uses data; a strategy that does not declare it is created to find out."""
         return self.make().needs_posterior if self.scan is None else self.scan
 
 
@@ -75,7 +75,7 @@ ABOUT: dict[str, str] = {}
 
 
 def _named(encoding: str) -> dict[str, Known]:
-    """The strategies that choose what an encoding says."""
+    """The strategies for the candidates of an encoding."""
     return STRATEGIES[KINDS[encoding].sort]
 
 
@@ -207,7 +207,7 @@ USUAL: dict[str, str] = _SHIPPED["usual"]
 
 
 def explained(name: str) -> str:
-    """What a strategy chooses, in a few words that go on from "lines", "samples" or "shots"; empty without any.
+    """Description of a strategy that continues "lines", "samples" or "shots"; empty if there is none.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def name_of_strategy(strategy: str | Strategy, encoding: str = "lines") -> str:
 
 
 def learns_from_scans(name: str, encoding: str) -> bool:
-    """Whether a comparison makes something of training scans for a strategy: a power, or a mask designed on them.
+    """Whether a comparison tunes a strategy on training scans, or designs a mask with it on them.
 
     Raises
     ------
@@ -325,7 +325,7 @@ def learns_from_scans(name: str, encoding: str) -> bool:
 
 
 def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[str] = ()) -> Mapping[str, Any]:
-    """Refuse a name that `make_strategy` does not know for the encoding; files are not looked for.
+    """Refuse a name that `make_strategy` does not know for the encoding; files are not opened.
 
     The refusal names the strategies that there are, without those that the caller does not take (``but``).
 
@@ -368,7 +368,7 @@ def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[s
 
 
 def is_random(name: str, encoding: str = "lines") -> bool:
-    """Whether another seed gives another mask, with no look at the data."""
+    """Whether another seed gives another mask, without data."""
     known = _named(encoding).get(split_name(name)[0])
     if known is None or reads_file(name):
         return False
@@ -376,7 +376,7 @@ def is_random(name: str, encoding: str = "lines") -> bool:
 
 
 def kinds_of_masks(encoding: str = "lines") -> tuple[str, ...]:
-    """Names of the strategies that look at no data, so that they make masks without a scan."""
+    """Names of the strategies that use no data, and so make masks without a scan."""
     return tuple(name for name, known in _named(encoding).items() if not known.needs_scan)
 
 

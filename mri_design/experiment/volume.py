@@ -64,18 +64,18 @@ class Slices:
         return cls(scan.n_slices, reader=scan.select_slice)
 
     def read(self, number: int) -> AnySlice:
-        """The image of a number as it is measured, while the input is open."""
+        """Read the image of a number, while the input is open."""
         assert self.reader is not None
         return self.reader(number)
 
     @property
     def numbering(self) -> Slices:
-        """How images are numbered, without what reads them."""
+        """The numbering of images, without the reader."""
         return replace(self, reader=None)
 
     @property
     def unit(self) -> str:
-        """What is numbered: "slices", or of several frames "images"."""
+        """Name of the numbered images: "slices", or "images" if there are several frames."""
         return "images" if self.axis else "slices"
 
     def images(self, slices: Sequence[int]) -> list[int]:
@@ -83,7 +83,7 @@ class Slices:
         return [frame * self.count + number for frame in range(max(1, len(self.numbers))) for number in slices]
 
     def place(self, image: int) -> dict[str, int]:
-        """Frame, where there are several, and slice of an image, by name."""
+        """Frame, if there are several, and slice of an image, by name."""
         frame, number = divmod(image, self.count)
         return {self.axis: self.numbers[frame], "slice": number} if self.axis else {"slice": number}
 
@@ -167,7 +167,7 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
 
 
 def recipe_of_frame(recipe: Recipe, number: int | None) -> Recipe:
-    """A recipe that asks for all numbers of a counter with one of them in their place; the first there is for None."""
+    """The recipe with one number of a counter instead of all; None is the first one."""
     series: Any = {name: each for name, each in (recipe.input.series or {}).items() if each != "all"}
     frame = {} if number is None else {recipe.input.axis: number}
     return replace(recipe, input=replace(recipe.input, series=series | frame))
@@ -202,7 +202,7 @@ def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None
 
 
 class Shared:
-    """What all slices of a volume have in common, so that their images are in one unit and their phase runs on.
+    """Noise and coil directions that all slices of a volume share, so that they have one unit and a continuous phase.
 
     It is found by looking at each, and then settled. Slices along a trajectory share nothing: each has noise and maps
     of its own.
@@ -236,7 +236,7 @@ class Shared:
         self.directions: NDArray[np.complex128] | None = None
 
     def look(self, data: AnySlice, used: NDArray[np.bool_]) -> None:
-        """Look at a slice, and of the lines or samples that are ``used`` at what coil maps are estimated from.
+        """Collect the noise of a slice, and the energies behind coil maps from its ``used`` lines or samples.
 
         Raises
         ------
@@ -318,7 +318,7 @@ class Around:
 
     @classmethod
     def named(cls, sources: Sequence[str]) -> Around:
-        """What ``slices``, ``slices:N``, ``frames`` and ``frames:N`` among companions ask for.
+        """Numbers of neighbours that ``slices``, ``slices:N``, ``frames`` and ``frames:N`` among companions ask for.
 
         Raises
         ------
@@ -356,7 +356,7 @@ class Around:
     def of(
         self, image: int, numbering: Slices, places: Mapping[int, SliceGeometry | None]
     ) -> dict[str, dict[int, float]]:
-        """What is offered to an image: by name the weights of the images that it is the sum of.
+        """Neighbours offered to an image: by name, the weights of the images that are summed.
 
         Between the slices above and below it is interpolated: their mean is more like the slice than either.
 
@@ -394,7 +394,7 @@ def neighbour_modulus(one: SliceModel, lines: Sequence[int], recipe: Recipe, see
 def neighbours(
     near: Mapping[str, Mapping[int, float]], modulus: Callable[[int], NDArray[np.float32]], *, later: bool = False
 ) -> tuple[Companion, ...]:
-    """Companions of what `Around.of` names, from the moduli of images by number; what shows nothing is none.
+    """Companions from the moduli of neighbouring images, as `Around.of` names them; without empty images.
 
     They lie as the image lies, but where it was measured so much ``later`` that the object may have moved.
     """

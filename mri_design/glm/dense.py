@@ -271,7 +271,7 @@ class PriorAndSites:
         return sum(values), np.concatenate(d_mean), np.concatenate(d_variance)
 
     def gaussian(self) -> GaussianPosterior:
-        """The posterior where all sites are Gaussian: there is nothing to iterate."""
+        """The posterior of a model whose sites are all Gaussian, without iterations."""
         done = Convergence(Status.CONVERGED, 0, 0.0)
         return self.posterior(np.zeros(len(self.centre)), np.zeros(0), done, (self.constant,), 0.0)
 

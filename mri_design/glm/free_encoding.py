@@ -73,7 +73,7 @@ def best_free_encoding(
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
 ) -> FreeEncoding:
-    """The encoding vectors that would tell most about the image.
+    """The encoding vectors with the largest information gain.
 
     Parameters
     ----------

@@ -281,7 +281,7 @@ def _krylov_basis(C: Values, direction: Values, along: Values, cross: Values, co
 
 
 def _independent(rows: Values, sizes: Values, basis: Values) -> Values:
-    """Rows made orthonormal among themselves and to the basis; those of which nothing but rounding is left drop out."""
+    """Rows orthonormalised among themselves and against the basis; rows that depend on others are dropped."""
     kept = np.empty((0, rows.shape[1]))
     for row, size in zip(rows, sizes, strict=True):
         rest = orthogonalised(row, np.concatenate([basis, kept]))
@@ -374,7 +374,7 @@ class Query:
 @briefly
 @dataclass(frozen=True)
 class InfomaxQuery:
-    """Search for the query x, an input of limited power, whose response is expected to tell most about the unknowns.
+    """Search for the query x, an input of limited power, whose response has the largest expected information.
 
     Parameters
     ----------
@@ -450,7 +450,7 @@ class InfomaxQuery:
         return Query(x, float(score), mean, projected_variance)
 
     def score(self, state: FilterState, pool: ArrayLike) -> Values:
-        """Expected gain of every query of a pool, shape (m, n), where only these can be made; no limit on their power.
+        """Expected gain of every query of a pool, shape (m, n), without a limit on their power.
 
         Raises
         ------

@@ -374,7 +374,7 @@ class PoolMarginals:
         return after._mended(labelled)
 
     def _mended(self, labelled: Array) -> PoolMarginals:
-        """The pool with the negative variances of sites in the model computed anew."""
+        """The pool with negative variances of the model's sites computed anew."""
         variances, count = self.variances.copy(), 0
         for index in labelled[variances[labelled] < 0]:
             b = self.pool.row(int(index))
@@ -446,7 +446,7 @@ class PoolState:
 
 @dataclass(frozen=True)
 class PoolDesign:
-    """Choose which labels to ask for, one after the other, and infer the weights anew after every block of them.
+    """Choose which labels to ask for, one by one, with an inference of the weights after every block of them.
 
     Parameters
     ----------
@@ -485,7 +485,7 @@ class PoolDesign:
         rng: np.random.Generator,
         warm_start: WarmStart | None = None,
     ) -> PoolState:
-        """A state from the labels there are; a new block begins with it.
+        """The state after the given labels; a new block begins with it.
 
         Raises
         ------

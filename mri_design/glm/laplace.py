@@ -416,7 +416,7 @@ Schedule = Literal["serial", "parallel"]
 
 
 class MessageSweeps:
-    """The messages of all chunks, their sums, and what the sweeps did.
+    """The messages of all chunks, their sums, and the modes and means of the sweeps.
 
     Parameters
     ----------

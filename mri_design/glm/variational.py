@@ -210,7 +210,7 @@ def _fitting(model: GeneralizedLinearModel, start: WarmStart) -> WarmStart:
 
 
 def bound_criterion(model: GeneralizedLinearModel, state: SiteState, log_determinant: float) -> float:
-    """phi of the variational Gaussian, from which `evidence_bound` makes the bound on log P(y).
+    """phi of the variational Gaussian; `evidence_bound` turns it into the bound on log P(y).
 
     Notes
     -----

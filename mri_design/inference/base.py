@@ -90,7 +90,7 @@ def require_task(
     warm_start: WarmStart | None = None,
     callback: Callback = None,
 ) -> None:
-    """Refuse what no inference method can begin with.
+    """Refuse arguments with which no inference method can begin.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def beside_gaussian(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
 
 
 class Engine(ABC):
-    """An engine of the package: it says what it needs of sites, and `infer` is written once.
+    """Base of the inference engines: a subclass declares in ``needs`` which capabilities of sites it requires.
 
     A new engine subclasses `LoopEngine`, or this class where its loop belongs to somebody else (an optimiser of SciPy),
     and says in ``needs`` which of the capabilities of `sites.base.Site` the sites of a model must offer. Making
@@ -260,14 +260,14 @@ class Engine(ABC):
         warm_start: WarmStart | None,
         callback: Callback,
     ) -> None:
-        """Refuse what the engine cannot begin with; see `infer`."""
+        """Refuse arguments with which the engine cannot begin; see `infer`."""
         require_task(model, rng, warm_start, callback)
         for block in self.needing(model):
             for need in sorted(self.needs):
                 block.require({need}, user=type(self).__name__, relief=self.relief.get(need, ""))
 
     def needing(self, model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
-        """The blocks whose sites have to offer what the engine needs: all of them, where it does not say otherwise."""
+        """The blocks whose sites must have the capabilities in ``needs``; by default all."""
         return model.blocks
 
     @abstractmethod

@@ -109,7 +109,7 @@ def _excess(site: SuperGaussian, slope: Array, count: int, x: Array, t: Array) -
 
 
 def _bracket(site: SuperGaussian, slope: Array, count: int, x: Array) -> tuple[Array, Array]:
-    """Ends of an interval where the excess rises through zero; around the lowest minimum where there are several."""
+    """Ends of an interval in which the excess rises through zero; around the lowest minimum if there are several."""
     high = np.maximum(x, np.asarray(site.start_variance))
     for _ in range(200):
         short = _excess(site, slope, count, x, high)[0] < 0

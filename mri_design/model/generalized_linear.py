@@ -236,7 +236,7 @@ class GeneralizedLinearModel:
 
     @classmethod
     def of_sites(cls, blocks: Sequence[SiteBlock], noise_variance: float = 1.0) -> GeneralizedLinearModel:
-        """A model without a Gaussian factor: a prior alone, or with a likelihood that is made of sites.
+        """A model without a Gaussian factor: a prior alone, or a prior with a likelihood of sites.
 
         Parameters
         ----------
@@ -285,7 +285,7 @@ class GeneralizedLinearModel:
         return total / float(np.sqrt(self.noise_variance))
 
     def __getstate__(self) -> dict[str, object]:
-        """State without cached values, which are made again where they are needed: models travel between processes."""
+        """State without cached values, which are computed again in another process."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def back_projection(self) -> Array:
@@ -456,7 +456,7 @@ def _null_direction_found(model: GeneralizedLinearModel, operators: list[LinearO
 
 
 def _modes(model: GeneralizedLinearModel, frequencies: Array) -> list[Array]:
-    """Real unit images that span the given frequencies: once as they are, and times i for complex images."""
+    """Real unit images that span the given frequencies; for complex images also times i."""
     modes: list[Array] = []
     for frequency in frequencies:
         spectrum = np.zeros(model.image_shape, dtype=complex)

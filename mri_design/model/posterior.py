@@ -338,7 +338,7 @@ class PosteriorPrecision:
     site_precisions: tuple[Array, ...]
 
     def __getstate__(self) -> dict[str, object]:
-        """The fields alone travel to other processes: what is derived from them is found again, and may be closures."""
+        """State without derived values, which are computed again in another process."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
@@ -620,7 +620,7 @@ class GaussianPosterior:
         return self.precision.solve(b, tolerance=tolerance, max_iterations=max_iterations)
 
     def deviations(self, rng: np.random.Generator, count: int) -> Array:
-        """At least ``count`` draws of (u - mean) / sigma: those inference made, topped up where they are too few.
+        """At least ``count`` draws of (u - mean) / sigma: those of the inference, with more added if needed.
 
         Raises
         ------
@@ -632,7 +632,7 @@ class GaussianPosterior:
         return made if len(made) >= count else np.concatenate([made, self.draw(rng, count - len(made))[0]])
 
     def own_deviations(self, rng: np.random.Generator, count: int) -> Array:
-        """Draws of (u - mean) / sigma: those inference made, however many, or ``count`` where it made none.
+        """Draws of (u - mean) / sigma: those of the inference, however many, or ``count`` new ones if it has none.
 
         Raises
         ------
@@ -716,7 +716,7 @@ def draws_at_once(
 
 
 def least_memory(count: int, measurement: LinearOperator, analyses: Sequence[LinearOperator], real: np.dtype) -> float:
-    """MiB of a process that makes its draws one by one; the arguments are those of `draws_at_once`."""
+    """MiB of a process that computes its draws one by one; the arguments are those of `draws_at_once`."""
     image, worked = _images(measurement, analyses, real)
     return (PROGRAM + (IMAGES + HELD * count) * image + worked) / MIB
 

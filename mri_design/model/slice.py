@@ -68,7 +68,8 @@ def phase_variants(
 
 
 def phase_refined(slice_model: SliceModel, image: Array) -> SliceModel:
-    """The slice with its phase estimated anew from the image so far; kept where that shows none, or without a prior.
+    """The slice with its phase estimated anew from the current image; unchanged if that shows none, or without a phase
+    prior.
 
     Alternating this with inference refines image and phase together: each maximises, or nearly, for the other fixed.
     """
@@ -81,7 +82,7 @@ def phase_refined(slice_model: SliceModel, image: Array) -> SliceModel:
 
 
 def non_locally_refined(slice_model: SliceModel, image: Array) -> SliceModel:
-    """The slice with phase and alike patches seen anew in the image so far, as far as its prior asks for them.
+    """The slice with phase and similar patches found anew in the current image, as far as its prior uses them.
 
     Raises
     ------
@@ -222,7 +223,7 @@ class SliceModel:
 
     @property
     def image_unit(self) -> float | Array:
-        """What images of the model are multiplied by, pixel by pixel of whitened coils, to be in the file's units."""
+        """Factor, pixel by pixel for whitened coils, that brings images of the model to the file's units."""
         return self.unit if self.mixing is None else image_units(self.mixing, self.maps)
 
     @property
@@ -231,7 +232,7 @@ class SliceModel:
         return int(self.kspace.shape[0])
 
     def coil_map_estimate(self, lines: Chosen, *, rough: bool = False, check: bool = True) -> CoilMapEstimate | None:
-        """The coil maps as what ``lines`` hold shows them, and what they rest on; None where they are known.
+        """The coil maps estimated from ``lines``; None if they are known.
 
         For ``rough`` and ``check`` see `OwnMaps.of`.
 
@@ -272,7 +273,7 @@ class SliceModel:
         return self.candidates.rows(ids, self.maps, self.library)
 
     def measurement(self, lines: Chosen) -> Rows:
-        """X for what some lines hold: the lines, or those of their samples that were measured."""
+        """X for the samples that some lines hold: whole lines, or only the measured samples of lines with holes."""
         if self.samples is None or self.own_maps is not None:
             return self.encoding(lines)
         return CartesianSamples(self.grid_samples(lines), self.maps, self.library)
@@ -357,7 +358,8 @@ class SliceModel:
         return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
 
     def shows_signal(self, lines: Chosen) -> bool:
-        """Whether the central block of ``lines`` holds more than noise might, so that there is a `signal_level`."""
+        """Whether the central block of ``lines`` holds more energy than noise would, so that there is a
+        `signal_level`."""
         energy, noise = self._energy_and_noise(lines)
         return energy > noise
 

@@ -68,7 +68,7 @@ class AlikePatches:
 @briefly
 @dataclass(frozen=True)
 class Window:
-    """Where similar patches are looked for, and what is compared.
+    """Search window for similar patches, and the size of the patches.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ class Coefficients:
 @briefly
 @dataclass(frozen=True)
 class ImageFacts:
-    """Facts about an image whose prior is made.
+    """Facts about an image from which the blocks of its prior are built.
 
     Parameters
     ----------
@@ -433,7 +433,7 @@ class SparsityBlock:
         return type(self.kind).__name__ if isinstance(self.kind, LinearOperator) else self.kind.__name__
 
     def beside_non_local(self) -> SparsityBlock:
-        """The block as it is in models that have a non-local block."""
+        """The block with its limit in models that have a non-local block."""
         limits = [limit for limit in (self.tau_limit, self.tau_limit_with_non_local) if limit is not None]
         return replace(self, tau_limit=reduce(np.minimum, limits) if limits else None)
 
@@ -587,7 +587,7 @@ def companion(block: SparsityBlock, image: ImageFacts) -> Coefficients:
 
 
 def repeat(block: SparsityBlock, image: ImageFacts) -> Coefficients:
-    """Differences of neighbouring pixels, which those of a repeat make expect as far as the data do not contradict it.
+    """Differences of neighbouring pixels, expected to be those of a repeat as far as the data do not contradict it.
 
     Raises
     ------

@@ -123,18 +123,18 @@ class Readouts(ABC):
 
     @property
     def kind(self) -> Kind:
-        """What is known of them by name: words, what counts them, which constraints and settings they know."""
+        """Properties of these readouts that depend on their name alone: names, counts, constraints and settings."""
         return KINDS[self.name]
 
     @property
     def unit(self) -> str:
-        """What one candidate is called in messages, in the singular: line, sample, spoke."""
+        """Name of one candidate in messages, in the singular: line, sample, spoke."""
         return self.kind.unit
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """Shape of an array with one entry per candidate, as people look at it: (ky,), (ky, kz) or (shot,)."""
+        """Shape of an array with one entry per candidate: (ky,), (ky, kz) or (shot,)."""
 
     @property
     def size(self) -> int:
@@ -153,12 +153,12 @@ class Readouts(ABC):
 
     @property
     def usual_block(self) -> int:
-        """Candidates that are chosen after each inference, if a recipe does not say how many."""
+        """Default number of candidates that are chosen after each inference."""
         return 1
 
     @abstractmethod
     def constraints(self, **limits: Any) -> Constraints:
-        """What a sequence asks of them, by those keywords of `LineConstraints` and `PlaneConstraints` that they know.
+        """Constraints of a sequence, from those keywords of `LineConstraints` and `PlaneConstraints` that apply.
 
         Raises
         ------
@@ -217,7 +217,7 @@ class Readouts(ABC):
         """Data of some candidates, taken from full k-space (coil, rows, columns) and ordered as `rows` orders them."""
 
     def density(self, ids: Sequence[int], *, given: bool = False) -> NDArray[np.float64] | float:
-        """Weights of these data that make up for samples lying closer in some places than in others; 1 on a grid.
+        """Density compensation of these data; 1 on a grid.
 
         With ``given`` those that came with the scan, where some did. Models take the computed ones, which are always
         those of the trajectory.
@@ -280,7 +280,8 @@ class Readouts(ABC):
 
     @abstractmethod
     def opposite_of(self, candidate: int) -> int:
-        """The candidate at -k, which measures nearly the same where the phase is smooth; itself if there is none."""
+        """The candidate at -k, which measures nearly the same for a smooth phase; the candidate itself if there is
+        none."""
 
     @abstractmethod
     def central_run(self, ids: Sequence[int]) -> list[int]:
@@ -288,7 +289,7 @@ class Readouts(ABC):
 
     @abstractmethod
     def nearest_to_centre(self, ids: Sequence[int], count: int) -> list[int]:
-        """The ``count`` of ``ids`` that are nearest to DC, or as many as there are."""
+        """The ``count`` of ``ids`` nearest to DC, or all of them if they are fewer."""
 
     def centre_out(self, ids: Sequence[int]) -> list[int]:
         """All of ``ids`` from DC outwards, with short jumps between those at one distance."""

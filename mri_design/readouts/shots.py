@@ -146,7 +146,7 @@ class ShotReadouts(Readouts):
         return {}
 
     def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
-        """Values (count, coil, shot, sample): what every shot would measure; neighbouring samples are dependent."""
+        """Values (count, coil, shot, sample) that every shot would measure; neighbouring samples are dependent."""
         every = self.rows(range(self.size), maps)(images)
         return np.asarray(every.reshape(*every.shape[:2], *self.shots.shape[:2]))
 
@@ -160,7 +160,7 @@ class ShotReadouts(Readouts):
         return np.asarray(np.sum(power, axis=(0, 2), dtype=np.float64))
 
     def measured_flags(self, samples: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """All shots where every sample of the grid holds data, of which they are then made; otherwise none."""
+        """All shots if every sample of the grid holds data, from which shots are computed; otherwise none."""
         return np.full(self.size, bool(samples.all()))
 
     def predictable(self, ids: Sequence[int]) -> list[int]:
