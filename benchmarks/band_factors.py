@@ -43,8 +43,8 @@ from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text
-from mri_design.scan.simulation.random_head import random_head
-from mri_design.scan.simulation.scanner import simulate_scan
+from mri_design.scan.scenes import random_head
+from mri_design.scan.simulation import simulate_scan
 
 Numbers = NDArray[np.float64]
 SIDES = (128, 64)

@@ -31,7 +31,7 @@ from mri_design.evaluation.plots.images import image_grid
 from mri_design.evaluation.plots.pictures import ImagePanel, png_bytes
 from mri_design.evaluation.tables import Row, markdown_text, write_csv
 from mri_design.scan.io.atomic import write_bytes
-from mri_design.scan.simulation.scanner import load_phantom
+from mri_design.scan.simulation import load_phantom
 from mri_design.sequences.events import largest_bandwidth
 from mri_design.sequences.orders import GridOrder, Order, SpiralOrder, SpokeOrder
 from mri_design.sequences.pulseq_file import pulseq_file

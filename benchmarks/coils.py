@@ -47,7 +47,7 @@ from mri_design.runs.known_slice import load_images
 from mri_design.runs.study import Study
 from mri_design.runs.work import Keep, Work
 from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.simulation.scanner import simulate_scan
+from mri_design.scan.simulation import simulate_scan
 
 LOCAL = load_recipe("local")
 RIDGES = (1e-3, 1e-2)

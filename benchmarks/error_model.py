@@ -37,8 +37,8 @@ from mri_design.model.sparsity import DEFAULT_PRIOR, PhasePrior
 from mri_design.readouts import centre_lines
 from mri_design.scan.data import ImageStack
 from mri_design.scan.io.atomic import write_text
-from mri_design.scan.simulation.random_head import random_head
-from mri_design.scan.simulation.scanner import simulate_scan
+from mri_design.scan.scenes import random_head
+from mri_design.scan.simulation import simulate_scan
 from mri_design.variances.control_variate import ControlVariate, MonteCarlo
 
 Numbers = NDArray[np.float64]
@@ -213,7 +213,7 @@ TEXT = """# What a calibrated design knows before it sees a scan
 
 `OMP_NUM_THREADS=1 python benchmarks/error_model.py --jobs 2` made
 `mri_design/design/error_model.json` and this page, from random heads
-(`mri_design.scan.simulation.random_head`) and nothing else. Weights are mean ± standard deviation over
+(`mri_design.scan.scenes`) and nothing else. Weights are mean ± standard deviation over
 heads; the first table judges them on heads that they were not fitted to, before any line of those is seen.
 
 """

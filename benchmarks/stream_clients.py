@@ -30,7 +30,7 @@ import numpy as np
 from parts.pages import put_conditions, put_table
 
 from mri_design.evaluation.tables import Row, write_csv
-from mri_design.scan.simulation.scanner import load_phantom
+from mri_design.scan.simulation import load_phantom
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "results/interoperation"

@@ -44,7 +44,7 @@ from .registry import register_site as register_site
 from .scan.data import ImageStack as ImageStack
 from .scan.data import KSpaceData as KSpaceData
 from .scan.data import TrajectoryData as TrajectoryData
-from .scan.simulation.scanner import load_phantom as load_phantom
+from .scan.simulation import load_phantom as load_phantom
 from .status import Convergence as Convergence
 from .status import Status as Status
 

@@ -25,8 +25,8 @@ from mri_design.operators.nonuniform import NonUniformFourier
 from mri_design.operators.trajectory import golden_angles, radial_spokes
 from mri_design.readouts import PlaneReadouts
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
-from mri_design.scan.simulation.scanner import simulate_scan
-from mri_design.scan.simulation.scenes import simulate_coil_maps
+from mri_design.scan.scenes import simulate_coil_maps
+from mri_design.scan.simulation import simulate_scan
 
 Rng = np.random.Generator
 ENCODINGS = ("lines", "lines, coils", "plane", "plane, coils", "shots", "shots, coils", "companion", "lines, designed")

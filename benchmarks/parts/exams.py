@@ -18,7 +18,7 @@ from mri_design.experiment.recipe import load_recipe
 from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
-from mri_design.scan.simulation.scenes import rough_phase
+from mri_design.scan.scenes import rough_phase
 
 SIDE = 128
 SUBJECTS = {"6A": 2, "6B": 1, "7A": 2, "7B": 2}

@@ -16,7 +16,7 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.operators.base import Array
 from mri_design.scan.calibration import coil_combined
 from mri_design.scan.data import ImageStack, KSpaceData
-from mri_design.scan.simulation.scanner import simulate_scan
+from mri_design.scan.simulation import simulate_scan
 
 TRAINING_HEADS = (0, 2, 4)
 TEST_HEADS = (6, 7, 9, 10, 12, 13, 15, 16, 18, 19, 21, 22)  # four of each subject

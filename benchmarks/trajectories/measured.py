@@ -24,7 +24,7 @@ from mri_design.experiment.strategies import make_strategy, strategy_names
 from mri_design.operators.base import Array
 from mri_design.operators.trajectory import interleaf_angles, turned
 from mri_design.scan.data import TrajectoryData
-from mri_design.scan.simulation.scanner import load_phantom_shots
+from mri_design.scan.simulation import load_phantom_shots
 from mri_design.scan.trajectories import nyquist_turns, spiral_curve
 
 MATRIX = 320

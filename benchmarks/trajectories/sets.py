@@ -26,8 +26,8 @@ from mri_design.operators.trajectory import (
     radial_spokes,
     turned,
 )
-from mri_design.scan.simulation.scanner import load_phantom_shots
-from mri_design.scan.simulation.scenes import simulate_coil_maps
+from mri_design.scan.scenes import simulate_coil_maps
+from mri_design.scan.simulation import load_phantom_shots
 from mri_design.scan.trajectories import GradientLimits, conjugate_redundancy, nyquist_turns, spiral_readout
 
 RECIPE = load_recipe("local")

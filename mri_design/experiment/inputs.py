@@ -473,7 +473,7 @@ VOLUME_PART = 4
 def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT_LIMITS) -> KSpaceData | TrajectoryData:
     settings = recipe.simulation
     if source.startswith(PHANTOM_PREFIX):
-        from mri_design.scan.simulation.scanner import load_phantom, phantom_kind, phantom_names, phantom_path
+        from mri_design.scan.simulation import load_phantom, phantom_kind, phantom_names, phantom_path
 
         name = source.removeprefix(PHANTOM_PREFIX)
         if name not in phantom_names():
@@ -496,7 +496,7 @@ def scan_of(loaded: Content, recipe: Recipe, seed: int) -> KSpaceData | Trajecto
     """The content of a file as a scan: images become simulated k-space, and volumes with holes get their noise."""
     settings = recipe.simulation
     if isinstance(loaded, ImageStack):
-        from mri_design.scan.simulation.scanner import simulate_scan
+        from mri_design.scan.simulation import simulate_scan
 
         return simulate_scan(
             loaded,

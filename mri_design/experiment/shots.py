@@ -25,7 +25,7 @@ from mri_design.scan.trajectories import GradientLimits, nyquist_turns, spiral_r
 
 if TYPE_CHECKING:
     from mri_design.model.slice import SliceModel
-    from mri_design.scan.simulation.scanner import EllipsePhase
+    from mri_design.scan.simulation import EllipsePhase
 
 MakesShot = Callable[[int, int], NDArray[np.float64]]
 """(side of the square grid, shots of the design) -> one shot at angle 0, (sample, 2): columns (ky, kx) in cycles per
@@ -171,7 +171,7 @@ def closed_form_samples(source: str, shots: ShotReadouts, n_coils: int, recipe: 
     They are of the very object that `load_scan` simulates with the same seed.
     """
     from mri_design.experiment.inputs import PHANTOM_PREFIX
-    from mri_design.scan.simulation.scanner import load_phantom_shots, phantom_kind, phantom_names
+    from mri_design.scan.simulation import load_phantom_shots, phantom_kind, phantom_names
 
     name = source.removeprefix(PHANTOM_PREFIX)
     if name == source or name not in phantom_names() or phantom_kind(name) != "ellipses":

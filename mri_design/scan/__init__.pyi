@@ -50,9 +50,9 @@ from .sampling import refused_samples as refused_samples
 from .sampling import require_dynamic_range as require_dynamic_range
 from .sampling import require_whole_lines as require_whole_lines
 from .sampling import working_coils as working_coils
-from .simulation.random_head import random_head as random_head
-from .simulation.scanner import load_phantom_shots as load_phantom_shots
-from .simulation.scanner import simulate_scan as simulate_scan
+from .scenes import random_head as random_head
+from .simulation import load_phantom_shots as load_phantom_shots
+from .simulation import simulate_scan as simulate_scan
 from .trajectories import GradientLimits as GradientLimits
 from .trajectories import compensated_spread as compensated_spread
 from .trajectories import conjugate_redundancy as conjugate_redundancy

@@ -16,7 +16,7 @@ from mri_design.calibration.coils import espirit
 from mri_design.experiment import load_scan
 from mri_design.operators import NonUniformFourier, to_image, to_kspace
 from mri_design.scan import calibration_lines, coil_combined, estimate_coil_maps, explained_by_maps, gridded_centre
-from mri_design.scan.simulation import simulate_coil_maps
+from mri_design.scan.scenes import simulate_coil_maps
 from tests.arrays import noise, spokes
 from tests.calibration.scenes import truth
 from tests.refusals import refused

@@ -22,7 +22,7 @@ from mri_design.estimation import (
 )
 from mri_design.model import GaussianPosterior, GeneralizedLinearModel, PosteriorPrecision, SiteBlock, Variances
 from mri_design.operators import CartesianLines, CartesianSamples, Identity
-from mri_design.scan.simulation import simulate_coil_maps
+from mri_design.scan.scenes import simulate_coil_maps
 from mri_design.sites import Gaussian, Laplace, StudentT
 from mri_design.status import Convergence
 from tests.arrays import as_real, noise

@@ -17,7 +17,7 @@ from mri_design.model import (
 )
 from mri_design.model.sparsity import DEFAULT_PRIOR
 from mri_design.operators import CentredFFT, FiniteDifferences, Identity
-from mri_design.scan.simulation import smooth_phase
+from mri_design.scan.scenes import smooth_phase
 from tests.arrays import as_real, noise
 from tests.phased_slices import places
 from tests.refusals import refused

@@ -10,6 +10,7 @@ from scipy import fft
 
 import mri_design as md
 from mri_design.scan import SliceGeometry, simulation, spiral_curve
+from mri_design.scan.scenes import EllipsePhantom, TrigonometricSeries
 from tests.refusals import refuses
 
 
@@ -22,8 +23,8 @@ def test_every_file_equals_the_checksum_on_its_header(name):
 
 @pytest.mark.parametrize("layout", ["checkout", "wheel"])
 def test_folder_is_found_beside_and_inside_the_package(layout, tmp_path, monkeypatch):
-    module = tmp_path / "mri_design" / "scan" / "simulation" / "phantoms.py"
-    monkeypatch.setattr(simulation.scanner, "__file__", str(module))
+    module = tmp_path / "mri_design" / "scan" / "simulation.py"
+    monkeypatch.setattr(simulation, "__file__", str(module))
     refuses("phantoms", simulation.phantoms_folder)
     target = tmp_path / "phantoms" if layout == "checkout" else tmp_path / "mri_design" / "phantoms"
     target.mkdir(parents=True)
@@ -34,7 +35,7 @@ def test_folder_is_found_beside_and_inside_the_package(layout, tmp_path, monkeyp
 def test_changed_files_are_refused(tmp_path, monkeypatch):
     target = tmp_path / "phantoms"
     shutil.copytree(simulation.phantoms_folder(), target)
-    monkeypatch.setattr(simulation.scanner, "phantoms_folder", lambda: target)
+    monkeypatch.setattr(simulation, "phantoms_folder", lambda: target)
     simulation.read_shipped("brain")
     table = json.loads((target / "brain.json").read_text())
     table["ellipses"][0]["intensity"] = 0.1
@@ -71,7 +72,7 @@ def magnitude_stack(shape=(2, 48, 40)):
 
 
 def ellipse_scene():
-    return simulation.EllipsePhantom(
+    return EllipsePhantom(
         centres=np.array([[0.0, 0.0], [-0.1, 0.1]]),
         semi_axes=np.array([[0.33, 0.4], [0.08, 0.15]]),
         angles=np.array([0.0, 0.5]),
@@ -185,10 +186,10 @@ def test_ellipse_reference_is_what_a_full_scan_shows_up_to_ringing(shape, n_coil
 @pytest.mark.parametrize("phase", ["none", "smooth"])
 def test_ellipse_reference_includes_the_coils_root_sum_of_squares(phase, monkeypatch):
     uneven = (
-        simulation.TrigonometricSeries(np.array([[1.0 + 0j]])),
-        simulation.TrigonometricSeries(np.array([[0.4, 0.5j, -0.3 + 0.2j]])),
+        TrigonometricSeries(np.array([[1.0 + 0j]])),
+        TrigonometricSeries(np.array([[0.4, 0.5j, -0.3 + 0.2j]])),
     )
-    monkeypatch.setattr("mri_design.scan.simulation.scanner.coil_series", lambda n, rng: uneven)
+    monkeypatch.setattr("mri_design.scan.simulation.coil_series", lambda n, rng: uneven)
     phantom, shape = ellipse_scene(), 96
     scan = simulation.simulate_ellipse_scan(phantom, shape, noise=0, phase=phase, n_coils=2, rng=rng())
     np.testing.assert_allclose((np.abs(scan.coil_maps) ** 2).sum(axis=1), 1, atol=1e-5)

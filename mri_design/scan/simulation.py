@@ -29,7 +29,7 @@ from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.safe import ReadLimits, read_json_table
 from mri_design.scan.provenance import Provenance
-from mri_design.scan.simulation.scenes import (
+from mri_design.scan.scenes import (
     MOST_COILS,
     EllipsePhantom,
     EllipsoidPhantom,
@@ -149,9 +149,9 @@ def drawn_object(
     shape : int or (int, int)
         Grid (ky, kx) of reference and maps. The same generator state gives the same object on every grid.
     phase : {"smooth", "none"}
-        Smooth phase as a trigonometric series (`series.phase_series`), or none.
+        Smooth phase as a trigonometric series (`phase_series`), or none.
     n_coils : int
-        Receive coils, 1 to 128; their sensitivities are trigonometric series (`coil_maps.coil_series`).
+        Receive coils, 1 to 128; their sensitivities are trigonometric series (`coil_series`).
     rng : numpy Generator
         Source of both.
 
@@ -285,9 +285,9 @@ def simulate_ellipse_scan(
         As for `simulate_scan`: standard deviation per real component, relative to the 99.5th percentile of
         the reference's magnitude.
     phase : {"smooth", "none"}
-        Smooth phase as a trigonometric series (`series.phase_series`), or none.
+        Smooth phase as a trigonometric series (`phase_series`), or none.
     n_coils : int
-        Receive coils, 1 to 128; their sensitivities are trigonometric series (`coil_maps.coil_series`).
+        Receive coils, 1 to 128; their sensitivities are trigonometric series (`coil_series`).
     rng : numpy Generator
         Drawn from in the order phase, coils, noise.
     header : mapping of str to str, optional
@@ -402,7 +402,7 @@ def phantoms_folder() -> Path:
     InputError
         Where neither place has it: the installation is incomplete.
     """
-    package = Path(__file__).resolve().parents[2]
+    package = Path(__file__).resolve().parents[1]
     for folder in (package / "phantoms", package.parent / "phantoms"):
         if (folder / _ENTRIES["shepp-logan"][0]).is_file():
             return folder

@@ -8,7 +8,7 @@ from scipy import fft
 from scipy.ndimage import gaussian_filter
 
 from mri_design import load_phantom
-from mri_design.scan import random_head, simulation, with_volume_noise
+from mri_design.scan import random_head, scenes, with_volume_noise
 from tests.refusals import refuses
 
 Y, X = np.linspace(-0.5, 0.5, 31), np.linspace(-0.5, 0.5, 23)
@@ -17,22 +17,22 @@ Y, X = np.linspace(-0.5, 0.5, 31), np.linspace(-0.5, 0.5, 23)
 @pytest.mark.parametrize("n_coils", [1, 3, 32])
 @pytest.mark.parametrize("shape", [(40, 33), (31, 64)])
 def test_maps_have_unit_root_sum_of_squares(n_coils, shape):
-    maps = simulation.simulate_coil_maps(shape, n_coils, np.random.default_rng(0))
+    maps = scenes.simulate_coil_maps(shape, n_coils, np.random.default_rng(0))
     assert maps.shape == (n_coils, *shape)
     assert maps.dtype == np.complex64
     np.testing.assert_allclose((np.abs(maps) ** 2).sum(axis=0), 1, atol=1e-5)
 
 
 def test_same_seed_gives_the_same_coils_on_every_grid():
-    fine = simulation.simulate_coil_maps(64, 4, np.random.default_rng(3))
-    coarse = simulation.simulate_coil_maps((32, 64), 4, np.random.default_rng(3))
+    fine = scenes.simulate_coil_maps(64, 4, np.random.default_rng(3))
+    coarse = scenes.simulate_coil_maps((32, 64), 4, np.random.default_rng(3))
     np.testing.assert_allclose(fine[:, ::2], coarse, atol=1e-6)
-    other = simulation.simulate_coil_maps(64, 4, np.random.default_rng(4))
+    other = scenes.simulate_coil_maps(64, 4, np.random.default_rng(4))
     assert np.abs(fine - other).max() > 0.1
 
 
 def test_smooth_phase_is_a_polynomial_of_its_degree():
-    phase = simulation.smooth_phase(40, np.random.default_rng(1), degree=2)
+    phase = scenes.smooth_phase(40, np.random.default_rng(1), degree=2)
     mixed = np.diff(np.diff(phase, n=2, axis=0), axis=1)
     for third in (np.diff(phase, n=3, axis=0), np.diff(phase, n=3, axis=1), mixed):
         assert np.abs(third).max() < 1e-12
@@ -42,7 +42,7 @@ def test_smooth_phase_is_a_polynomial_of_its_degree():
 @pytest.mark.parametrize("amplitude", [0.3, np.pi / 2, np.pi])
 def test_phase_series_has_unit_modulus_and_keeps_its_range(amplitude):
     for seed in range(3):
-        values = simulation.phase_series(np.random.default_rng(seed), amplitude).values(Y, X)
+        values = scenes.phase_series(np.random.default_rng(seed), amplitude).values(Y, X)
         np.testing.assert_allclose(np.abs(values), 1, atol=1e-6)
         turned = np.unwrap(np.unwrap(np.angle(values), axis=0), axis=1)
         assert 0 < np.ptp(turned) <= 2 * amplitude + 1e-6
@@ -51,19 +51,19 @@ def test_phase_series_has_unit_modulus_and_keeps_its_range(amplitude):
 def test_wrong_settings_are_refused_by_name():
     rng = np.random.default_rng(0)
     for amplitude in (-1.0, np.nan):
-        refuses("amplitude", simulation.rough_phase, 16, rng, amplitude=amplitude)
-    refuses("degree", simulation.smooth_phase, 16, rng, degree=0)
+        refuses("amplitude", scenes.rough_phase, 16, rng, amplitude=amplitude)
+    refuses("degree", scenes.smooth_phase, 16, rng, degree=0)
     for n_coils in (0, 129, 2.0, True):
-        refuses("n_coils", simulation.simulate_coil_maps, 16, n_coils, rng)
+        refuses("n_coils", scenes.simulate_coil_maps, 16, n_coils, rng)
     for shape in (3, (8, 2), (8, 8, 8), 8.5, "8", (True, 8), 10**6):
-        refuses("shape", simulation.checked_shape, shape)
+        refuses("shape", scenes.checked_shape, shape)
 
 
-CONSTANT = (simulation.TrigonometricSeries(np.ones((1, 1), np.complex128)),)
+CONSTANT = (scenes.TrigonometricSeries(np.ones((1, 1), np.complex128)),)
 
 
 def scene(intensities=(1.0, -0.6, 0.4)):
-    return simulation.EllipsePhantom(
+    return scenes.EllipsePhantom(
         centres=np.array([[0.02, -0.03], [-0.1, 0.12], [0.15, -0.1]]),
         semi_axes=np.array([[0.3, 0.38], [0.08, 0.15], [0.11, 0.05]]),
         angles=np.array([0.0, 0.5, -1.1]),
@@ -85,9 +85,7 @@ def rasterised_kspace(phantom, shape, fineness, weight=None):
 
 
 @pytest.mark.parametrize("shape", [(32, 32), (31, 28), (24, 41)])
-@pytest.mark.parametrize(
-    "wave", [None, simulation.phase_series(np.random.default_rng(4))], ids=["real", "smooth phase"]
-)
+@pytest.mark.parametrize("wave", [None, scenes.phase_series(np.random.default_rng(4))], ids=["real", "smooth phase"])
 def test_the_closed_form_is_the_limit_of_ever_finer_rasters(shape, wave):
     exact, errors = scene().kspace(shape, (wave,) if wave else CONSTANT)[0], []
     for fineness in (4, 32):
@@ -123,8 +121,8 @@ def test_wrong_scenes_are_refused_by_name(field, value):
 
 def test_samples_anywhere_are_the_limit_of_ever_finer_sums():
     """The Fourier integral of scene x phase x coil by the midpoint rule on 512 and 1024 points a side."""
-    phantom, wave = scene(), simulation.phase_series(np.random.default_rng(4))
-    coil = simulation.coil_series(2, np.random.default_rng(2))[1]
+    phantom, wave = scene(), scenes.phase_series(np.random.default_rng(4))
+    coil = scenes.coil_series(2, np.random.default_rng(2))[1]
     k = np.random.default_rng(5).uniform(-8, 8, (40, 2))
     exact = phantom.samples(k, 16, (*CONSTANT, coil * wave))
     errors = []
@@ -138,8 +136,8 @@ def test_samples_anywhere_are_the_limit_of_ever_finer_sums():
     assert (errors[1] < 1e-3).all() and (errors[1] < 0.3 * errors[0]).all()
 
 
-ONE = simulation.EllipsoidPhantom(np.array([[0.05, -0.1, 0.08]]), np.array([[0.3, 0.2, 0.25]]), np.array([2.0]))
-TWO = simulation.EllipsoidPhantom(
+ONE = scenes.EllipsoidPhantom(np.array([[0.05, -0.1, 0.08]]), np.array([[0.3, 0.2, 0.25]]), np.array([2.0]))
+TWO = scenes.EllipsoidPhantom(
     np.array([[0.0, 0.0, 0.0], [0.1, 0.05, -0.08]]),
     np.array([[0.4, 0.35, 0.3], [0.1, 0.12, 0.09]]),
     np.array([1.0, 1j]),

@@ -1,5 +1,0 @@
-"""Phantoms, random heads and a simulated scanner."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
