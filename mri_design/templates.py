@@ -1,4 +1,4 @@
-"""Templates of the package. What is compiled is kept beside the compiled modules, where that folder can be written."""
+"""Templates of the package, compiled once: their code is cached in __pycache__ if that folder can be written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def environment(package: str, folder: str = "", **options: Any) -> Environment:
     import jinja2  # here: many runs need none
 
     class Compiled(jinja2.FileSystemBytecodeCache):
-        """Compiled templates as files: what cannot be read, or not be kept, as on a full disk, is compiled anew."""
+        """Cache of compiled templates: a file that is damaged or cannot be written is compiled anew."""
 
         def load_bytecode(self, bucket: Bucket) -> None:
             try:

@@ -1,4 +1,4 @@
-"""Judging and showing: error measures, predictions held against the truth, figures, tables and pages."""
+"""Evaluation and reports: image errors, predictions compared with the truth, figures, tables, pages, run folders."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Metrics: distance of an image to its reference, predicted and found, the reference's own noise, fold-over."""
+"""Image errors: metrics against a reference, predicted errors, noise of the reference, calibrated error bars."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class RelativeError:
     predicted : float, optional
         None of an image without error bars.
     found : float, optional
-        None where there is nothing to hold the image against.
+        None without a reference image.
     unknown : str
-        Why nothing was found, where that is not because there is nothing to hold the image against.
+        Why no error was found although there is a reference.
     against : str
-        Name of a file whose image it was held against.
+        Name of the file with the reference image, if it came from a file.
     """
 
     predicted: float | None = None
@@ -78,9 +78,9 @@ class RelativeError:
     def __str__(self) -> str:
         """Both, as far as they are known: "6.3 % predicted, 6.1 % found"."""
         pair = (("predicted", self.predicted), ("found", self.found))
-        said = ", ".join(f"{percent(value)} {name}" for name, value in pair if value is not None)
-        said = said.replace("\N{NO-BREAK SPACE}", " ")  # for terminals of any encoding
-        return f"{said} (modulus against {self.against})" if said and self.against else said
+        text = ", ".join(f"{percent(value)} {name}" for name, value in pair if value is not None)
+        text = text.replace("\N{NO-BREAK SPACE}", " ")  # for terminals of any encoding
+        return f"{text} (modulus against {self.against})" if text and self.against else text
 
     @property
     def columns(self) -> dict[str, float | None]:
@@ -252,11 +252,11 @@ def looks_folded(image: NDArray[np.generic]) -> bool:
     return bool(np.mean(magnitude[frame] > _LIT * np.percentile(magnitude, _SIGNAL)) > _SHARE)
 
 
-_PATCH = 5  # pixels; what lies in the dark is told from the mean over so many
+_PATCH = 5  # pixels: dark regions are recognised by the mean over so many
 
 
 def reference_noise(data: KSpaceData, reference: Array, unit: float | Array = 1.0) -> float | None:
-    r"""Relative L2 error of the magnitude that the noise-free image would have, held against the scan's own image.
+    r"""Relative L2 error of the noise-free image's magnitude against the scan's own, noisy image.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ NO_RANKS = 1.25
 
 
 def ranked(error: float, noise: float, of_all: bool) -> str:
-    """Whether an error against a noisy reference says which image is better: "yes", or why not.
+    """Whether an error against a noisy reference ranks images: "yes", or why not.
 
     Parameters
     ----------
@@ -411,7 +411,7 @@ def ranked(error: float, noise: float, of_all: bool) -> str:
 LEVELS = (50, 80, 95)
 """Shares of the pixels, in per cent."""
 FEWEST = 2
-"""Images at least: of a single one nothing says how others differ from it."""
+"""Fewest images of a group: a single one does not show how images differ."""
 
 
 @briefly
@@ -467,7 +467,7 @@ class Coverage:
         Raises
         ------
         InputError
-            For fewer than two images, or more than a share of their pixels wrong beside error bars of zero.
+            For fewer than two images, or error bars of zero at more than a share of pixels that are wrong.
         """
         if len(scores) < FEWEST:
             raise InputError(f"images of {group}", str(len(scores)), f"at least {FEWEST}")
@@ -480,7 +480,7 @@ class Coverage:
         return cls(str(kept["group"]), tuple(kept["images"]), tuple(kept["radii"]), tuple(kept["refused"]))
 
     def as_settings(self) -> dict[str, object]:
-        """All of it, for a manifest, with a sentence that says it."""
+        """All fields for a manifest, with a summary in words."""
         return {"said": str(self), **asdict(self)}
 
     def radius(self, level: int) -> float:

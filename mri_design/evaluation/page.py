@@ -1,4 +1,4 @@
-"""One HTML file that tells a run: a template words what was computed, and draws figures where it shows them."""
+"""Reports: one HTML file per run, made from a template that words the facts of the run and draws its figures."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def write_page(
 
 @contextmanager
 def _rarely_collected() -> Iterator[None]:
-    """Figures are made of many thousand objects: among them Python would look for garbage as long as they are drawn."""
+    """Collect garbage less often: figures consist of many thousand objects, none of which is garbage while drawing."""
     thresholds = gc.get_threshold()
     if thresholds[0]:  # 0 is never
         gc.set_threshold(max(thresholds[0], _MANY_OBJECTS), *thresholds[1:])

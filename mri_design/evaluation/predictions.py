@@ -1,4 +1,4 @@
-"""Predictions of a finished design, of its lines and of its image, beside what came of them."""
+"""Predictions of a finished design, for its lines and its image, compared with what was found."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def slice_means(
 INNER = 2 / 3
 """Distance from DC, 1 at the edges of a plane, up to which its samples are compared."""
 LEAST_LINES = 5
-"""Unmeasured lines below which neither their median nor their ranks say anything."""
+"""Fewest unmeasured lines for a median, or a rank correlation, to mean anything."""
 
 
 @briefly
@@ -137,7 +137,7 @@ class PredictionCheck:
 
     @property
     def compared(self) -> tuple[float, float]:
-        """Predicted and actual error that can be held against each other: of all lines, else of the unmeasured ones."""
+        """Predicted and actual error over the same lines: all lines, or the unmeasured ones."""
         return self.errors(self.known if self.known.all() else self.unmeasured)
 
     @property
@@ -209,7 +209,7 @@ def check_predictions(
     counts: Sequence[int] | None = None,
     callback: Callable[[int, int], None] = lambda *_: None,
 ) -> list[PredictionCheck]:
-    """Make the means of a finished design again, each from the last one, and hold its predictions against them.
+    """Infer the means of a finished design again, each from the one before, and compare its predictions with them.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def check_predictions(
     signals : sequence of float
         Signal level of each slice during the design.
     truths : sequence of complex array or None, optional
-        Noise-free image of each slice, see `truth_or_none`. Where one is missing the scan's own lines stand for it:
+        Noise-free image of each slice, see `truth_or_none`. Where one is missing, the scan's own lines replace it:
         the actual error is then known only on unmeasured lines that hold data, and scatters with their noise.
     counts : sequence of int, optional
         At which numbers of measured lines; `check_counts` by default.
@@ -416,7 +416,7 @@ class DesignAccount:
     trace : DesignTrace
         Every decision.
     checks : sequence of PredictionCheck
-        Predictions with the actual errors beside them; empty where these are not known.
+        Predictions with the actual errors; empty if these are not known.
     """
 
     trace: DesignTrace

@@ -53,7 +53,7 @@ _ATTEMPTS, _PAUSE = 3, 0.05
 OUTPUTS: Mapping[str, str] = tomllib.loads(
     resources.files("mri_design.evaluation").joinpath("outputs.toml").read_text("utf-8")
 )
-"""Every file that a verb may write into its folder, figures apart, and what reports say of those that people open."""
+"""Every file that a verb may write into its folder, except figures; with a description if people open it."""
 
 
 def read_manifest(folder: Path, **kinds: type) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class FolderLock:
         self._descriptor: int | None = held
 
     def _taken(self) -> int | None:
-        """Descriptor of the lock file, locked; None where somebody has the lock, or removed the file on the way."""
+        """Descriptor of the locked lock file; None if another process holds the lock, or removed the file meanwhile."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
             with suppress(BlockingIOError, FileNotFoundError):
@@ -219,7 +219,7 @@ class RunProgress:
 
     @classmethod
     def read(cls, path: Path) -> RunProgress | None:
-        """The progress in a file; None where there is none that can be read."""
+        """The progress in a file; None if the file is missing or cannot be read."""
         stored = _own_table(path)
         try:
             found = cls(path, [str(word) for word in stored["command"]])
@@ -271,7 +271,7 @@ _LISTED = re.compile(rf"(?:{_FIGURES}/)?{_PLAIN_NAME.pattern}")
 class RunFolder:
     """Create or reopen the folder of a run, alone.
 
-    Every file is written beside its place and renamed, so a reader or a killed run never sees half a file.
+    Every file is written under a temporary name and renamed, so that no reader sees half a file.
     What an interrupted write left behind is removed when the folder is opened.
 
     Parameters
@@ -285,7 +285,7 @@ class RunFolder:
     reported : bool
         Whether figures and the report belong to the run; where they do not, arrays, tables and the manifest are all.
     png : bool
-        Whether a PNG stands beside the SVG of every figure.
+        Whether every figure is written as PNG, too.
 
     Attributes
     ----------
@@ -296,7 +296,7 @@ class RunFolder:
     ------
     UsageError
         Where the path is a symbolic link or holds one; unless ``overwrite``, where it holds files and no run of this
-        program. The writing methods raise it for a file of somebody else in the folder of a run.
+        program. The writing methods raise it for a file that no run of this program wrote.
     InputError
         Where the path is no folder, cannot be created, or another run is using it.
     OSError
@@ -358,7 +358,7 @@ class RunFolder:
                 made.rmdir()
 
     def _names_of_runs(self) -> set[str]:
-        """Names of the files that runs of this program left, by a hidden file beside them; errors as for the class."""
+        """Names of the files that runs of this program left, from the ledger; errors as for the class."""
         entries = [path for path in sorted(self.path.iterdir()) if not path.name.startswith(".")]
         links = [path.name for path in entries if path.is_symlink()]
         if links:
@@ -374,7 +374,7 @@ class RunFolder:
         if not known and entries:
             raise UsageError(
                 f"{self.path.name} holds {entries[0].name}, and no run of this program; give another "
-                f"{option('out')}, or add {option('overwrite')} to write beside and over what is there"
+                f"{option('out')}, or add {option('overwrite')} to overwrite files of the same names"
             )
         for name in sorted(OUTPUTS.keys() & {path.name for path in entries} - names):
             self._refuse(name)
@@ -396,7 +396,7 @@ class RunFolder:
         return path.relative_to(self.path).as_posix() in self._names
 
     def _claim(self, path: Path) -> Path:
-        """Note that ``path`` is written by this run; refused where somebody else's file is there."""
+        """Note that ``path`` is written by this run; refuse to overwrite a file that no run wrote."""
         if not self._owns(path):
             if path.exists() and not self.overwrite:
                 self._refuse(path.name)
@@ -429,7 +429,7 @@ class RunFolder:
         return self._claim(_checked(self.path, name))
 
     def existing(self, name: str) -> Path | None:
-        """A file that a run of this program left here under ``name``; None where there is none."""
+        """A file called ``name`` that a run of this program left here, or None."""
         path = _checked(self.path, name)
         return path if path.exists() and self._owns(path) else None
 
@@ -440,7 +440,7 @@ class RunFolder:
             path.unlink()
 
     def rename(self, name: str, new: str) -> None:
-        """Give what a run left under ``name`` another name; nothing where there is none."""
+        """Rename a file that a run left, if it is there."""
         path = self.existing(name)
         if path is not None:
             path.replace(self.output_path(new))
@@ -584,7 +584,7 @@ def _make_folder(path: Path) -> bool:
         path.mkdir(exist_ok=True)
     except OSError as error:
         in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
-        got = "a file in the place of a folder" if in_the_way else error.strerror or str(error)
+        got = "a file" if in_the_way else error.strerror or str(error)
         cure = f"Give another {option('out')}{'' if in_the_way else ', or make the folder writable'}."
         raise InputError(field=str(path), got=got, wanted=wanted, cure=cure) from error
     return new
@@ -617,7 +617,7 @@ def _finite(name: str, values: NDArray[np.generic], dtype: type[np.generic]) -> 
 
 
 def require_same_run(path: Path, stored: object, identity: object, left: str) -> None:
-    """Refuse a file whose identity is another one; ``left`` says what it would be, as "the progress of another run".
+    """Refuse a file whose identity is another one; ``left`` describes it, for example "the progress of another run".
 
     Raises
     ------
@@ -734,7 +734,7 @@ def _runs_in(folder: Path, deeper: int) -> Iterator[RunStatus]:
 
 
 def _status(path: Path, folder: Path) -> RunStatus | None:
-    """Status of the run that makes a folder, or a file of a folder; None where there is none."""
+    """Status of the run that writes a folder, or a file in a folder; None if there is no run."""
     before = "" if path == folder else f".{path.name}"
     progress = RunProgress.read(folder / f"{before}{PROGRESS_NAME}")
     about = "" if progress is None else progress.about

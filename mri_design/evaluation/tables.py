@@ -201,7 +201,7 @@ def _shown(value: object, number_format: str) -> str:
 
 
 COMPARED = 3
-"""Digits of errors that are held against each other: two errors are alike where these are."""
+"""Digits to which errors are compared: two errors are alike if these are."""
 
 
 def alike(first: float, second: float) -> bool:

@@ -1,4 +1,4 @@
-"""Calibration of scans: the noise of their coils, coils that are made white or fewer, coil maps, combined images."""
+"""Calibration of scans: noise, prewhitening, coil compression, coil sensitivity maps, and the centre of k-space."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def measure_noise(data: KSpaceData, *, correlated: bool = True) -> NoiseEstimate
 
 
 def estimate_noise_variance(data: KSpaceData) -> float:
-    """Noise variance per real component, from what k-space holds besides the object (`estimate_noise`).
+    """Noise variance per real component, from samples without signal of the object (`estimate_noise`).
 
     Parameters
     ----------

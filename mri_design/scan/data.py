@@ -141,7 +141,7 @@ class Scan(ABC):
         return replace(self, **taken, geometry=places, **known)
 
     def encoded(self, encoding: str) -> Self:
-        """The same data as lines, or as the samples of a plane; of shots that are made of it, it stays what it is."""
+        """The same data as lines or as samples of a plane; other encodings leave it unchanged."""
         return self
 
     @abstractmethod
@@ -205,7 +205,7 @@ class Scan(ABC):
     def as_read(
         self, kspace: NDArray[np.complex64], maps: NDArray[np.complex64] | None, noise_variance: float
     ) -> dict[str, NDArray[Any] | float]:
-        """Samples like those of this scan with what is known of them, in the coils and units that were read.
+        """Samples of these coils, with their maps and noise, in the coils and units that were read.
 
         Parameters
         ----------
@@ -317,13 +317,13 @@ class KSpaceData(Scan):
         Coil sensitivities with unit root-sum-of-squares; None where unknown.
     noise_covariance : complex128 array, shape (coil, coil), optional
         Noise covariance E[n n^H] / 2 of one sample, from the scanner's own noise readouts, in units of ``kspace``
-        squared; it says more than ``noise_variance`` and is used before it.
+        squared; it is preferred to ``noise_variance``.
     calibration : complex64 array, shape (slice, coil, ky, kx), optional
         Samples for coil maps that are no data of the image (a separate calibration scan), on the same grid.
     repeat : complex64 array, shape (slice, coil, ky, kx), optional
         The same samples measured once more: noise is in the difference. They are no data of the image either.
     geometry : tuple of SliceGeometry, optional
-        Size and place of every slice; None where the file does not say.
+        Size and place of every slice; None if the file does not state them.
     source : SourceImage, optional
         The DICOM image that k-space was simulated from, or identifiers that raw data hold.
     reference : complex64 array, shape (slice, ky, kx), optional
@@ -401,7 +401,7 @@ class KSpaceData(Scan):
         return None if sampling.whole_lines or not KINDS[self.encoding].with_holes else sampling.samples
 
     def encoded(self, encoding: str) -> Self:
-        """The same data as lines, or as the samples of a plane; of shots that are made of it, it stays what it is."""
+        """The same data as lines or as samples of a plane; other encodings leave it unchanged."""
         return replace(self, encoding=encoding) if encoding in gridded_kinds() and encoding != self.encoding else self
 
     def only(self, measured: NDArray[np.bool_]) -> Self:
@@ -692,11 +692,11 @@ class ScanSummary:
     part : KSpaceData, optional
         That slice; None where its readouts hold zeros only, as in a file of labels without data.
     geometry : tuple of SliceGeometry, optional
-        Size and place of every slice; None where the file does not say.
+        Size and place of every slice; None if the file does not state them.
     by_headers : bool
         Whether the samples of other slices were not looked at.
     refused : str
-        Why no receiver can have measured the samples (`refused_samples`); by default it is said of ``part``.
+        Why no receiver can have measured the samples (`refused_samples`); by default that of ``part``.
     header, provenance, volume
         As of `KSpaceData`.
 

@@ -38,7 +38,7 @@ class SliceGeometry:
     thickness : float or None
         Of the slice; None if unknown.
     centre : tuple of float, optional
-        Where pixel (N_y // 2, N_x // 2) lies; None where the file does not say.
+        Where pixel (N_y // 2, N_x // 2) lies; None if the file does not state it.
     phase, read, normal : tuple of float, optional
         Unit vectors towards the next row and the next column of the image, and across the slice; given together with
         ``centre``.
@@ -162,7 +162,7 @@ class SliceGeometry:
     def of_header(
         cls, pixel: tuple[float, float], thickness: float, place: Sequence[Sequence[float]] = (), unsettled: str = ""
     ) -> SliceGeometry | None:
-        """From what a file says: None where sizes of pixels are missing, without a place where that makes no sense.
+        """From the header of a file: None where sizes of pixels are missing, without a place where that makes no sense.
 
         Parameters
         ----------
@@ -308,7 +308,7 @@ _NUMBER = re.compile(r"(?=.{1,16}$)\d+(?:\.\d+)?")
 _MEASURED = {"ProtocolName": _LONG, "EchoTime": _NUMBER, "RepetitionTime": _NUMBER, "FlipAngle": _NUMBER}
 """How it was measured: milliseconds, and degrees."""
 _POSSIBLE = {"EchoTime": (0.005, 5e3), "RepetitionTime": (0.5, 1e5), "FlipAngle": (0.01, 360.0)}
-"""Between which the values of these can be, 0 apart, with which programs say that they know none."""
+"""Ranges of these values; programs write 0 for unknown ones."""
 _KNOWN = {
     **_PATIENT,
     "StudyInstanceUID": _UID,
@@ -325,7 +325,7 @@ _OF_RAW_DATA = {"SeriesInstanceUIDRoot": _UID}
 _OF_IMAGE = ("SOPClassUID", "SOPInstanceUID")
 _NEEDED = ("StudyInstanceUID", *_OF_IMAGE)
 _DECISIVE = (*_NEEDED, "PatientID", "IssuerOfPatientID")
-"""Without one of these that the file has, the others would mean somebody or something else."""
+"""Identifiers without which the others would point to another person or image."""
 
 
 @dataclass(frozen=True)
@@ -426,7 +426,7 @@ class SourceImage:
 
     @property
     def names_somebody(self) -> bool:
-        """Whether it says more than how the scan was measured."""
+        """Whether it identifies a patient or a study, and not only the protocol."""
         return not self.identifiers.keys() <= {*_MEASURED, *_OF_RAW_DATA}
 
     def of_frame(self, number: int) -> SourceImage:

@@ -1,4 +1,4 @@
-"""Where what is known of a scan is from: codes and numbers, which messages and pages put into words by templates."""
+"""Provenance of a scan's noise, coil maps and centre, as codes and numbers; templates put them into words."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class NoiseOrigin:
     measured : NoiseSamples, optional
         Of noise readouts, those that do not count among them.
     estimate : NoiseEstimate, optional
-        What the places of the scan show, in units of the file: one of them counts, or contradicts what is given.
+        Estimates from places without signal, in units of the file: one is used, or contradicts the given variance.
     slices : (int, str), optional
         Of how many slices, or images, the median is.
     positions : (int, int, int), optional
@@ -94,7 +94,7 @@ class NoiseOrigin:
 
     @property
     def wants_better(self) -> bool:
-        """Whether the noise is doubted, or estimated beside noise readouts that do not count."""
+        """Whether the noise is doubtful, or estimated although there are noise readouts, which cannot be used."""
         return bool(self.doubt or (self.source == "scan" and self.measured is not None and self.measured.unused))
 
 
@@ -177,7 +177,7 @@ class Centre:
     known_by : {"assumed", "measured", "given"}
         Measured where the samples show it, there or near enough; assumed to be at ``N // 2`` where they show none.
     shown : tuple of int, optional
-        Line and sample at which the samples show it, where they contradict what is given.
+        Line and sample at which the samples show it, where that contradicts the given centre.
     gap : int
         Lines from the one at which the centre was expected to the nearest one that was measured.
     turned : bool
@@ -220,7 +220,7 @@ def tolerance(size: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where what is known of a scan is from: its noise, coil maps and centre, and which part of a file it is.
+    """Provenance of a scan: of its noise, coil maps and centre, and which part of a file it is.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class Sampling:
 
     @property
     def holes(self) -> bool:
-        """True where measured lines hold different samples, so that only samples say what was measured, not lines."""
+        """True where measured lines hold different samples, so that a mask of lines does not describe the sampling."""
         return not self.samples[self.lines][:, self.columns].all()
 
     @property
@@ -477,7 +477,7 @@ def measured_lines(
         File and field that declared the lines, for the message.
     kspace : complex64 array, shape (slice, coil, ky, kx)
     declared : bool array, shape (ky,), optional
-        Lines that the file says were acquired.
+        Lines that were acquired according to the file.
 
     Returns
     -------

@@ -215,7 +215,7 @@ def simulate_scan(
         a 99.5th percentile of 1. Zero makes noise-free data with ``noise_variance=None``.
     phase : {"own", "smooth", "rough", "none"}, optional
         The phase of the true image. ``"own"`` keeps that of complex images; ``"smooth"`` and ``"rough"``
-        give every slice a new one in its place (the sign of real images stays), ``"none"`` makes
+        give every slice a new phase (the sign of real images stays), ``"none"`` makes
         complex images their magnitude. By default "own" for complex and "smooth" for real images.
     n_coils : int
         Receive coils, 1 to 128, the same for all slices.
@@ -310,8 +310,8 @@ def simulate_ellipse_scan(
     Notes
     -----
     ``reference`` averages over pixels, k-space is cut at the grid's frequencies: even noise-free and
-    complete, the inverse FFT differs from the reference by ringing at edges (how much, is said in
-    results/benchmarks/measured-once.md). Errors near that floor do not rank methods. The image that a
+    complete, the inverse FFT differs from the reference by ringing at edges (results/benchmarks/measured-once.md
+    has numbers). Errors near that floor do not rank methods. The image that a
     complete noise-free scan shows comes from the same call with ``noise=0`` and a generator of the same seed.
     """
     grid = checked_shape(shape)
@@ -406,7 +406,7 @@ def phantoms_folder() -> Path:
     for folder in (package / "phantoms", package.parent / "phantoms"):
         if (folder / _ENTRIES["shepp-logan"][0]).is_file():
             return folder
-    got = "no folder with phantoms beside or inside the package"
+    got = "no folder with phantoms, neither inside the package nor next to it"
     raise InputError("phantoms", got, "the data files that belong to it", "Install mri-design again.")
 
 

@@ -12,7 +12,7 @@ Trajectories, samples and coil maps to and from the conventions of BART, SigPy a
 All have the image's origin at N // 2 and the sign exp(-2 pi i k.r). But ``bart nufft`` has another origin on odd grids,
 and what it gives for samples less than about 1.3 cycles from the grid's rim is wrong (there its interpolation is cut
 off). A radial trajectory of ``bart traj -r`` has no sample at DC but one half a sample to each side (``-c`` has one);
-those are its true positions, which come through unchanged. The tests hold every translation against the package itself
+those are its true positions, which come through unchanged. The tests compare every translation with the package itself
 where it is installed; this table is that of BART 0.8, SigPy 0.1.27 and mri-nufft 1.5.
 
 Whether a set of samples measures k and -k twice matters because a real image has conjugate symmetric k-space: a sample
@@ -123,7 +123,7 @@ def require_playable(gradients: NDArray[np.float64], limits: GradientLimits) -> 
     gradients : float array, shape (step, axis)
         T/m on the raster of ``limits``, one axis or more.
     limits : GradientLimits
-        What is allowed; lengths of the vectors are held against it.
+        Limits for the lengths of the gradient vectors.
 
     Raises
     ------
@@ -376,7 +376,7 @@ def spiral_readout(
     matrix, turns, density
         As for `spiral_curve`.
     limits : GradientLimits
-        Amplitude, slew rate and raster of the system, in SI units; the waveform is held against them.
+        Amplitude, slew rate and raster of the system, in SI units, which the waveform has to keep.
     field_of_view : float
         Metres.
 
@@ -511,7 +511,7 @@ def decibels(height: float) -> float:
 
 
 def largest_side_lobe(spread: NDArray[np.complexfloating]) -> tuple[float, tuple[int, ...]]:
-    """The largest local maximum of a point-spread function beside the point itself.
+    """The largest side lobe of a point-spread function: its largest local maximum outside the main lobe.
 
     Parameters
     ----------
@@ -521,7 +521,7 @@ def largest_side_lobe(spread: NDArray[np.complexfloating]) -> tuple[float, tuple
     Returns
     -------
     height : float
-        Relative to the point; 0 where there is none.
+        Relative to the peak; 0 without side lobes.
     place : tuple of int
         Pixels from the point.
 

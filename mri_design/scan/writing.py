@@ -1,6 +1,6 @@
 """Scans, images and designs in the formats of other programs, as bytes: ISMRMRD, DICOM, NIfTI-1, and BART's pairs.
 
-DICOM images are derived ones, of the patient and the study of their source, and of no patient where there is none.
+DICOM images are derived images with the patient and the study of their source, if there is one.
 ISMRMRD files hold scans, or the headers and empty readouts of a design.
 """
 
@@ -54,7 +54,7 @@ class DicomLabels:
     instance : int
         Of the image within the series.
     source : SourceImage, optional
-        The DICOM image that this one is derived from, or what the header of its raw data says.
+        The DICOM image that this one is derived from, or the identifiers in the header of its raw data.
     """
 
     series: str
@@ -71,9 +71,9 @@ def dicom_bytes(
     """A real image as a DICOM secondary capture of 16 bits, derived.
 
     Grey values times ``RescaleSlope`` are the image. The patient, the study and, for an image whose place is known, the
-    frame of reference are those of the source, which the file refers to if it is an image. What the source does not say
-    is empty, and the study, then, gets an identifier that is made from the contents. Protocol, echo and repetition time
-    and flip angle are those of the source, where it says them. Series and image always have identifiers of their own
+    frame of reference are those of the source, which the file refers to if it is an image. What it does not state
+    stays empty; the study then gets an identifier that is made from the contents. Protocol, echo and repetition time
+    and flip angle are those of the source, if it states them. Series and image always have identifiers of their own
     that are made from the contents, so that equal images give equal bytes; that of the series begins with the root that
     raw data give for it, if they give one that leaves room.
 
@@ -205,9 +205,9 @@ def nifti_bytes(
         Magnitude, standard deviation, or coil maps, coil after coil along the file's fourth axis. Slices follow one
         another at the distance of their thickness.
     geometry : SliceGeometry
-        Pixel size, and place of the first slice where it is known: only then does the file say that its affine leads to
+        Pixel size, and place of the first slice where it is known: only then does the file mark its affine as that of
         the scanner's coordinates. None writes sizes of 1 without a unit, which is how NIfTI leaves them unknown. A
-        thickness that is not known is written as 1 mm, because a volume has some, and the description says so.
+        thickness that is not known is written as 1 mm, because a volume needs one, and the description notes it.
     description : str
         At most 79 characters, or 54 where the thickness is not known.
     compressed : bool
@@ -271,7 +271,7 @@ _MASK_BITS, _MOST_COILS = 64, 1024
 
 
 Places = Sequence[SliceGeometry | None]
-"""Size of pixels, the same for all, and place of every slice; None where nobody says them."""
+"""Size of pixels, the same for all, and place of every slice; None if unknown."""
 
 
 def _placed(places: Places) -> bool:
@@ -284,7 +284,7 @@ def mrd_header(shape: tuple[int, int], places: Places, partitions: int = 1, shot
 
     What is not known is written as 1 mm, because the schema asks for a number, and marked as unknown (`UNKNOWN_SIZES`).
     Without a place of every slice, all have the directions of the identity and lie at the origin, because readers ask
-    for directions, and the header says that these mean nothing (`UNKNOWN_PLACE`).
+    for directions, and the header marks these as meaningless (`UNKNOWN_PLACE`).
 
     Parameters
     ----------
@@ -407,7 +407,7 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> 
     """An MRD file with one readout for every measured line, slice by slice and line by line.
 
     Columns that are empty at one end of all readouts are left out, as a scanner leaves them out of a partial echo:
-    ``center_sample`` says where DC lies. The order in which lines were measured is not known, nor are the resonance
+    ``center_sample`` is the sample of DC. The order in which lines were measured is not known, nor are the resonance
     frequency and the dwell time, which are zero. Without a place, directions are the identity, marked as unknown.
 
     Parameters
@@ -416,7 +416,7 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> 
         Slices may hold lines of their own. A covariance of the noise becomes a noise readout that has exactly it. Coil
         maps, noise variance, calibration scan and reference have no place in such a file.
     places : sequence of SliceGeometry, optional
-        Of every slice. None where nobody says how large pixels are: the file then has 1 mm, marked as not known.
+        Of every slice. None if the size of pixels is unknown: the file then has 1 mm, marked as unknown.
 
     Raises
     ------

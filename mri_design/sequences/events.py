@@ -261,7 +261,7 @@ class Events:
         return made[0], made[1]
 
     def arm_readout(self, arms: PlayedArms) -> Readout:
-        """The samples of an arm, beside the gradients of the first one.
+        """The samples of an arm, played with the gradients of the first one.
 
         Raises
         ------
@@ -284,7 +284,7 @@ class Events:
             raise InputError("samples of a readout", str(samples), wanted, cure, ("resolution",))
 
     def _dwell(self, raster: float) -> float:
-        """Seconds between samples: the nearest to the bandwidth asked for with which six digits are exact enough."""
+        """Seconds between samples: the nearest to the wanted bandwidth for which six digits are exact enough."""
         settings = self.settings
         asked = 1 / (settings.bandwidth * settings.samples)
         steps = range(max(1, math.floor(asked / 2 / raster)), math.ceil(2 * asked / raster) + 1)
@@ -307,7 +307,7 @@ LONGEST = 3600.0
 def fill(
     field: str, asked: float, intervals: Sequence[tuple[float, float]], *, share: int = 1, cure: str = ""
 ) -> list[float]:
-    """How long the variable blocks are to be, so that every interval takes the time that is asked for; on the raster.
+    """How long the variable blocks are to be, so that every interval takes the wanted time; on the raster.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class Order(ABC):
 
     @property
     def matrix(self) -> tuple[int, int] | None:
-        """Grid along y and z; None where there is none, and the image is a square of as many pixels as samples."""
+        """Grid along y and z; None without a grid: the image is then a square of as many pixels as samples."""
         return None
 
     def centre(self, samples: int) -> int:
@@ -274,7 +274,7 @@ class SpiralOrder(Order):
 
     @property
     def definitions(self) -> Mapping[str, object]:
-        """The image's grid in the place of the samples of a readout."""
+        """The grid of the image, instead of the samples of a readout."""
         rows, columns = self.grid
         return {"Matrix": [columns, rows, 1]}
 

@@ -79,7 +79,7 @@ def pulseq_file(
         "SliceThickness": settings.slice_thickness,
     }
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("error")  # pypulseq warns where it changes what it was asked for
+        warnings.simplefilter("error")  # pypulseq warns where it changes a requested value
         make: Callable[[Events, Any], Any] = turbo_spin_echo if settings.kind == "tse" else gradient_echo
         sequence = make(Events(scanner, settings), order)
         for key, value in definitions.items():
@@ -156,7 +156,7 @@ class Verified:
 
 
 def verify(path: Path, order: Order, settings: SequenceSettings, scanner: Scanner) -> Verified:
-    """Read a Pulseq file and hold everything that it plays against what was asked for.
+    """Read a Pulseq file and compare everything that it plays with the designed order and settings.
 
     Checked are the timing, gradient amplitude, slope and continuity on the waveform itself, the peak of pulses, the
     number of readouts and their labels, the place in k-space of every sample, echo and repetition times, flip angles
@@ -170,7 +170,7 @@ def verify(path: Path, order: Order, settings: SequenceSettings, scanner: Scanne
         Lines, samples of a plane, spokes or arms of spirals as designed. Along z a plane's field of view is the
         slice's thickness, that of its slab.
     settings : SequenceSettings
-        What was asked for.
+        Settings that the file was made with.
     scanner : Scanner
         Whose limits hold.
 
@@ -258,7 +258,7 @@ def _waveform(gradient: Any, length: float) -> tuple[NDArray[np.floating], NDArr
         values = gradient.amplitude * np.array([0.0, 1.0, 1.0, 0.0])
     else:
         times, values = np.asarray(gradient.tt), np.asarray(gradient.waveform)
-        if times[0] > 0:  # values in the middle of raster times: those of the ends stand beside them
+        if times[0] > 0:  # values in the middle of raster times: those of the ends are separate
             times = np.concatenate([[0.0], times, [gradient.shape_dur]])
             values = np.concatenate([[gradient.first], values, [gradient.last]])
     times = times + gradient.delay

@@ -119,7 +119,7 @@ def load_scanner(name: str) -> Scanner:
     UsageError
         For an unknown name.
     InputError
-        For a file that cannot be read, holds another number of scanners than one, or says something else than a
+        For a file that cannot be read, holds another number of scanners than one, or describes something else than a
         scanner's limits.
     """
     if not name.endswith(".toml"):

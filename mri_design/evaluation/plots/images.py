@@ -117,7 +117,7 @@ def doubt_panels(
 
 
 def unit(image: Image) -> str:
-    """What numbers beside an image are in, and what of it is white."""
+    """Unit of the numbers of an image's scale, and the value that is shown white."""
     return f"image units; white in the image is {object_top([np.abs(image)]):.3g}"
 
 

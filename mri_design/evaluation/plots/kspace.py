@@ -270,8 +270,8 @@ def trajectory_curves(
 ) -> Figure:
     """Sets of shots as curves in k-space, the first shot of each marked.
 
-    Every caption counts shots and samples, and says which fraction of the cells of k-space is measured by its mirror
-    image, too (`conjugate_redundancy`).
+    Every caption counts shots and samples, and names the fraction of k-space cells whose mirror image is measured,
+    too (`conjugate_redundancy`).
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def inline(svg: str, prefix: str, label: str) -> str:
     label : str
         For those who cannot see it.
     """
-    # its style sheet would speak of the whole page: the root says the same of the picture
+    # its style sheet would apply to the whole page: the root element has the same styles instead
     drawn = _NAMES.sub(rf"\g<1>{prefix}", _LEFT_OUT.sub("", svg))
     drawn = _COLOUR.sub(lambda match: THEMED.get(match[0].lower(), match[0]), " ".join(drawn.split()))
 
@@ -185,7 +185,7 @@ class Frame:
     layout : Layout
         As its source file has it.
     pixel : tuple of float, optional
-        Size of a pixel along (ky, kx) in millimetres, for a scale bar; None where nobody says.
+        Size of a pixel along (ky, kx) in millimetres, for a scale bar; None if unknown.
     """
 
     layout: Layout = "ky-rows"
@@ -193,7 +193,7 @@ class Frame:
 
     @property
     def proportion(self) -> float:
-        """Height over width of a pixel on the page; 1 where nobody says."""
+        """Height over width of a pixel on the page; 1 if unknown."""
         down, along = self._sides or (1.0, 1.0)
         return down / along
 
@@ -249,7 +249,7 @@ def metric_caption(error: float | None, metrics: ImageMetrics | None) -> str:
 
 
 def error_caption(error: float | None) -> str:
-    """The error alone, for a map of it: three digits, as images beside each other are compared by it."""
+    """The error alone, for a map of it: three digits, because images are compared by it."""
     return "" if error is None else f"error {percent(error, 3)}"
 
 

@@ -36,7 +36,7 @@ KY_LABEL = "ky (cycles per field of view)"
 
 
 class SteadyFigure(Figure):
-    """A figure that is written alike whatever a user's settings of the plotting library say about files."""
+    """A figure whose files do not depend on the user's settings of the plotting library."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """As in the library, with letters as outlines in SVG: no other machine's fonts move them."""
@@ -72,7 +72,7 @@ def panel_title(axes: Axes, title: str, colour: str = "black") -> None:
 
 
 def legend_above(figure: Figure, columns: int, of: Axes | None = None) -> None:
-    """A legend above the axes: of all of them, or of one that stands for the others."""
+    """A legend above the axes: for all of them, or for one if the others repeat it."""
     marks = () if of is None else of.get_legend_handles_labels()
     figure.legend(*marks, loc="outside upper center", ncols=columns, fontsize=SMALL, frameon=False)
 
@@ -114,7 +114,7 @@ def size_of(mask: NDArray[np.bool_], counted: str) -> str:
 def directions(orientation: Layout) -> tuple[str, str]:
     """Names of what runs down an image and across it, with arrows; empty where it has none, or follows from the other.
 
-    Pixels have no ticks, and the readout of lines is not named beside the phase encode.
+    Pixels have no ticks, and the readout of lines is not named if the phase encode is.
     """
     if orientation == "no-lines":
         return "", ""
