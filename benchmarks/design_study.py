@@ -50,7 +50,6 @@ class Study:
     def check(self) -> None:
         """Refuse a folder that holds rows of another study."""
         settings = load_recipe("local").as_settings() | {"design": None}
-        settings["inference"] = {k: v for k, v in settings["inference"].items() if k != "memory"}  # same results
         learnt = resources.files("mri_design.design").joinpath("error_model.json").read_text("utf-8")
         identity = f"{'quick' if self.setting.quick else 'full'} {fingerprint(settings | {'error models': learnt})}\n"
         path = self.out / "settings.txt"
