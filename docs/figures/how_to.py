@@ -9,7 +9,6 @@ pypulseq. Runs are made on embedded scans, measured ones where there are some.
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
 import tempfile
@@ -127,10 +126,8 @@ def main() -> None:
         np.save(place / EVERY_THIRD, mask)
         for recipe in ("default", "local"):
             text = SHIPPED.joinpath(f"{recipe}.toml").read_text("utf-8")
-            smaller = re.sub(r"^matrix = 256$", "matrix = 128", text, flags=re.M)
-            (place / f"{recipe}.toml").write_text(
-                smaller if recipe == "default" else f"{text}\n[simulation]\nmatrix = 128\n"
-            )
+            whole = text.replace("[input]", "[input]\nmatrix = 128")
+            (place / f"{recipe}.toml").write_text(whole if recipe == "default" else f"input.matrix = 128\n{text}")
         for name in dict.fromkeys(needed):
             draw_sequence(place) if name == "export" else make(name, place)
             print(f"{name}.png", (HERE / f"{name}.png").stat().st_size, "bytes")
