@@ -36,8 +36,7 @@ from mri_design.errors import InputError, described, require_counts, require_num
 from mri_design.inference.base import with_unseen
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, require_posterior
 from mri_design.operators.base import Array, LinearOperator, squared_modulus
-from mri_design.operators.cartesian_fourier import CartesianLines, FourierLibrary
-from mri_design.operators.nonuniform import NonUniformFourier
+from mri_design.operators.cartesian_fourier import CartesianLines
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, Rows
 from mri_design.variances.base import VarianceEstimator, gain_from_values
 from mri_design.variances.control_variate import LEAST, CirculantControl, PhasedControl, best_share
@@ -181,8 +180,8 @@ def lines_of(posterior: GaussianPosterior) -> LineReadouts:
 
 def rows_of(posterior: GaussianPosterior, readouts: Readouts, ids: Sequence[int]) -> Rows:
     """X of some candidates, with the coils of the posterior's own measurement."""
-    maps, library = coils_of(posterior)
-    return readouts.rows(ids, maps, library)
+    maps = coils_of(posterior)
+    return readouts.rows(ids, maps)
 
 
 def value_variances(posterior: GaussianPosterior, readouts: Readouts, rng: np.random.Generator, draws: int) -> Numbers:
@@ -204,10 +203,10 @@ def value_variances(posterior: GaussianPosterior, readouts: Readouts, rng: np.ra
     float array, shape (candidate, value)
         Unbiased, but for what the draws lack of the solutions.
     """
-    made, library = posterior.marginals, coils_of(posterior)[1]
+    made = posterior.marginals
 
     def of(images: Array) -> Array:
-        return readouts.values(images, None, library)[:, 0]
+        return readouts.values(images)[:, 0]
 
     if made.samples is not None and made.explained is not None:
         phased = PhasedControl.of(posterior.precision)
@@ -233,12 +232,12 @@ def energies(posterior: GaussianPosterior, readouts: Readouts, rng: np.random.Ge
     readouts, rng, draws
         As for `value_variances`; with several coils draws are made where inference made none.
     """
-    maps, library = coils_of(posterior)
+    maps = coils_of(posterior)
     if maps is None:
         powers = 2 * value_variances(posterior, readouts, rng, draws)
     else:  # coil by coil, so that memory stays at a batch of images
         made = posterior.own_deviations(rng, draws)
-        each = (_power(readouts.values(made, maps[coil : coil + 1], library)) for coil in range(len(maps)))
+        each = (_power(readouts.values(made, maps[coil : coil + 1])) for coil in range(len(maps)))
         powers = np.asarray(sum(each))
     return np.asarray(posterior.model.noise_variance * np.sum(powers, axis=1))
 
@@ -270,7 +269,7 @@ def gains_and_energies(
     posterior, readouts, rng, draws
         As for `energies`.
     """
-    maps, library = coils_of(posterior)
+    maps = coils_of(posterior)
     sigma2, factors = posterior.model.noise_variance, posterior.marginals.factors
     turned, apart = posterior.precision.complex_linear, readouts.independent and factors is None
     if maps is None and apart:
@@ -281,7 +280,7 @@ def gains_and_energies(
         made = root * root.real.dtype.type(np.sqrt((2 if turned else 1) * len(root)))
     else:
         made = posterior.own_deviations(rng, draws) if apart else posterior.deviations(rng, draws)
-    values = readouts.values(made, maps, library)
+    values = readouts.values(made, maps)
     powers = np.asarray(sigma2 * np.sum(_power(values), axis=1))
     if apart:
         return gains_of_values(values), powers
@@ -301,8 +300,8 @@ def gains_of_values(values: Array) -> Numbers:
 
 def residual_energies(posterior: GaussianPosterior, readouts: Readouts, truth: Array) -> Numbers:
     """Energy of the mean's actual error on every candidate, (size,): summed over values and coils, in data units."""
-    maps, library = coils_of(posterior)
-    wrong = readouts.values((posterior.mean - truth)[None], maps, library)
+    maps = coils_of(posterior)
+    wrong = readouts.values((posterior.mean - truth)[None], maps)
     return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 1, 3), dtype=np.float64))
 
 
@@ -337,8 +336,8 @@ def least_energies(
     return energies(later, readouts, rng, DRAWS)
 
 
-def coils_of(posterior: GaussianPosterior) -> tuple[Array | None, FourierLibrary]:
-    """Coil maps of a posterior's measurement, and the library of its Fourier transforms.
+def coils_of(posterior: GaussianPosterior) -> Array | None:
+    """Coil maps of a posterior's measurement; None is one coil of uniform sensitivity 1.
 
     Raises
     ------
@@ -350,7 +349,7 @@ def coils_of(posterior: GaussianPosterior) -> tuple[Array | None, FourierLibrary
         wanted = "a measurement of lines, of samples of a plane, or along a trajectory"
         cure = "Make the slice with SliceModel."
         raise InputError("posterior", f"one whose measurement is {described(measured)}", wanted, cure)
-    return measured.maps, "scipy" if isinstance(measured, NonUniformFourier) else measured.library
+    return measured.maps
 
 
 def _power(values: Array) -> Numbers:
@@ -690,7 +689,7 @@ def squared_correlation(posteriors: Sequence[GaussianPosterior]) -> Numbers:
 def _removed_share(posterior: GaussianPosterior) -> Numbers:
     """Fraction of the variance that is removed, by distance, under one posterior."""
     variances = np.asarray(posterior.image_variances, dtype=np.float64)
-    return removed_share(variances, coils_of(posterior)[0], posterior.model.noise_variance)
+    return removed_share(variances, coils_of(posterior), posterior.model.noise_variance)
 
 
 def removed_share(variances: Numbers, maps: Array | None, noise_variance: float) -> Numbers:

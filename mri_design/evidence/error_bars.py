@@ -147,7 +147,7 @@ def energy_missing(slice_model: SliceModel, lines: Sequence[int], image: Array) 
     measured = np.isin(np.arange(readouts.size), lines)
     if measured.all():
         return 0.0
-    values = readouts.values(image[None], slice_model.maps, slice_model.library)
+    values = readouts.values(image[None], slice_model.maps)
     own = np.sum(powers(values), axis=(0, 1, 3))
     data = readouts.energies(slice_model.acquire(sorted(lines)).astype(np.complex128), sorted(lines))
     noise = 2 * slice_model.noise_variance * slice_model.n_coils * values.shape[3]

@@ -38,6 +38,7 @@ from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBloc
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.conventions import compilable, laid_out
 from mri_design.operators.elementary import Identity, MatrixOperator, PhasedParts
+from mri_design.operators.fourier import SpectralFilter
 from mri_design.operators.sparsity import FiniteDifferences, GraphDifferences
 from mri_design.status import Convergence
 
@@ -55,26 +56,7 @@ def circulant_inverse(spectrum: NDArray[np.floating]) -> Callable[[Array], Array
     Circulants commute with shifts, so uncentred FFTs serve. Real vectors stay real: the real part is the circulant
     whose spectrum is made symmetric under k -> -k, as that of a real C is.
     """
-    from mri_design.operators.kernels.fft import filter_images, in_groups, suits_both
-
-    inverse = 1 / spectrum
-    weights: dict[np.dtype[Any], Array] = {}
-
-    def precondition(r: Array) -> Array:
-        compiled = suits_both(r.shape, r.dtype)
-        if r.dtype not in weights:
-            # In the order of the compiled loops, or one for the real part of a coefficient, one for the imaginary part.
-            of_parts = np.repeat(inverse, 2, axis=-1).astype(r.real.dtype)
-            weights[r.dtype] = in_groups(inverse, r.dtype) if compiled else of_parts
-        if compiled:
-            return filter_images(r, weights[r.dtype])
-        coefficients = scipy.fft.fft2(r)
-        numbers = coefficients.view(r.real.dtype)
-        numbers *= weights[r.dtype]
-        solution = np.asarray(scipy.fft.ifft2(coefficients, overwrite_x=True))
-        return solution if np.iscomplexobj(r) else solution.real
-
-    return precondition
+    return SpectralFilter(1 / spectrum)
 
 
 @dataclass(frozen=True)
@@ -127,27 +109,11 @@ class PhasedCirculantInverse:
 
     def __call__(self, r: Array) -> Array:
         """R G^-1 R^H r, for one image or a batch, in the precision of r."""
-        from mri_design.operators.kernels.fft import filter_parts, in_groups, suits_both
-
-        compiled = suits_both(r.shape, r.dtype)
-        if r.dtype not in self._kept:
-            turn, part = self.rotation.astype(r.dtype), r.real.dtype
-            each = [in_groups(v, r.dtype) if compiled else v.astype(part) for v in (self.own, self.other)]
-            self._kept[r.dtype] = turn, np.stack(each)
-        turn, weights = self._kept[r.dtype]
-        if compiled:
-            return filter_parts(r, weights, turn)
-        w = scipy.fft.fft2(np.conj(turn) * r, overwrite_x=True)
-        opposite = mirrored(w)
-        np.conj(opposite, out=opposite)
-        np.multiply(weights[1], opposite, out=opposite)
-        opposite += np.multiply(weights[0], w, out=w)
-        solution = np.asarray(scipy.fft.ifft2(opposite, overwrite_x=True))
-        return np.multiply(turn, solution, out=solution)
+        return self._filter(r)
 
     @cached_property
-    def _kept(self) -> dict[np.dtype[Any], tuple[Array, Array]]:
-        return {}
+    def _filter(self) -> SpectralFilter:
+        return SpectralFilter(self.own, self.other, self.rotation)
 
 
 def mirrored(spectrum: Array) -> Array:

@@ -27,7 +27,7 @@ from mri_design.model.sparsity import (
     prior_blocks,
 )
 from mri_design.operators.base import Array
-from mri_design.operators.cartesian_fourier import CartesianSamples, FourierLibrary
+from mri_design.operators.cartesian_fourier import CartesianSamples
 from mri_design.operators.conventions import Chosen, chosen_numbers
 from mri_design.readouts import LineReadouts, Readouts, Rows
 
@@ -121,8 +121,6 @@ class SliceModel:
         Coil sensitivities; None for one coil, and where ``own_maps`` makes them of the lines at hand.
     prior : tuple of SparsityBlock and SiteBlock
         Sparsity blocks, whose scales follow the signal, and sites as they are.
-    library : {"scipy", "pyfftw"}
-        FFT library.
     phase : PhasePrior, optional
         Knowledge of the image's phase: the phase-aware model. The unknown stays u. Without it sites act on moduli.
     samples : bool array, shape (ky, kx), optional
@@ -162,7 +160,6 @@ class SliceModel:
     maps: Array | None = None
     _: KW_ONLY
     prior: tuple[SparsityBlock | SiteBlock, ...] = DEFAULT_PRIOR
-    library: FourierLibrary = "scipy"
     phase: PhasePrior | None = None
     samples: Array | None = None
     alike: AlikePatches | None = None
@@ -270,13 +267,13 @@ class SliceModel:
         if self.own_maps is not None:
             raise InputError("coil maps", "not known yet", "a calibrated slice", "Take calibrated(LINES) of it.")
         ids = range(self.candidates.size) if lines is None else self.chosen(lines)
-        return self.candidates.rows(ids, self.maps, self.library)
+        return self.candidates.rows(ids, self.maps)
 
     def measurement(self, lines: Chosen) -> Rows:
         """X for the samples that some lines hold: whole lines, or only the measured samples of lines with holes."""
         if self.samples is None or self.own_maps is not None:
             return self.encoding(lines)
-        return CartesianSamples(self.grid_samples(lines), self.maps, self.library)
+        return CartesianSamples(self.grid_samples(lines), self.maps)
 
     def acquire(self, lines: Chosen) -> Array:
         """The data of some lines, as `measurement` orders them: (coil, line, kx), or (coil, sample) with holes.

@@ -9,10 +9,8 @@ from .cartesian_fourier import CartesianLines as CartesianLines
 from .cartesian_fourier import CartesianSamples as CartesianSamples
 from .cartesian_fourier import CentredFFT as CentredFFT
 from .cartesian_fourier import DirectFourier as DirectFourier
-from .cartesian_fourier import FourierLibrary as FourierLibrary
 from .cartesian_fourier import LineSampling as LineSampling
 from .cartesian_fourier import cartesian as cartesian
-from .cartesian_fourier import transform as transform
 from .conventions import Chosen as Chosen
 from .conventions import chosen_flags as chosen_flags
 from .conventions import chosen_numbers as chosen_numbers
@@ -32,6 +30,8 @@ from .elementary import RealImage as RealImage
 from .elementary import RealMatrix as RealMatrix
 from .elementary import RowsOnDisk as RowsOnDisk
 from .elementary import SparseMatrix as SparseMatrix
+from .fourier import SpectralFilter as SpectralFilter
+from .fourier import transform as transform
 from .nonuniform import NonUniformFourier as NonUniformFourier
 from .nonuniform import density_weights as density_weights
 from .nonuniform import require_finufft as require_finufft

@@ -1,18 +1,14 @@
 """Measurements X of Cartesian scans: lines or samples of the centred, orthonormal FFT of every coil image.
 
 Image and k-space both have their origin at index ``N // 2`` (odd N too), as in SigPy, ``bart fft -u`` and fastMRI.
-
-Two libraries stand behind one call. ``scipy`` is the default because its results are the same bits in every
-process, so a design is reproducible. ``pyfftw`` (measured plans, cached per shape) is faster for some sizes, but
-its plans, and with them the last bits, differ between processes.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import cached_property, lru_cache
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -21,77 +17,20 @@ from mri_design.errors import InputError, described, number_array, require_grid
 from mri_design.operators.base import Array, LinearOperator, Shape
 from mri_design.operators.conventions import Chosen, chosen_numbers
 from mri_design.operators.elementary import Coils
-
-FourierLibrary = Literal["scipy", "pyfftw"]
-Axes = tuple[int, ...]
-
-
-def transform(u: Array, axes: Axes, *, inverse: bool = False, library: FourierLibrary = "scipy") -> Array:
-    """Orthonormal, uncentred FFT of ``u`` over ``axes``; single precision stays single.
-
-    Parameters
-    ----------
-    u : complex array
-        Any shape.
-    axes : tuple of int
-        Negative axes to transform.
-    inverse : bool
-        The inverse transform.
-    library : {"scipy", "pyfftw"}
-        Who computes it.
-
-    Raises
-    ------
-    InputError
-        For an unknown library.
-    """
-    if library == "scipy":
-        function = scipy.fft.ifftn if inverse else scipy.fft.fftn
-        return np.asarray(function(u, axes=axes, norm="ortho"))
-    if library == "pyfftw":
-        dtype = np.dtype(np.complex64 if u.dtype in (np.complex64, np.float32) else np.complex128)
-        return _pyfftw_plan(u.shape, dtype.char, axes, inverse)(u)
-    raise InputError("FFT library", repr(library), "'scipy' or 'pyfftw'")
-
-
-@lru_cache(maxsize=64)
-def _pyfftw_plan(shape: tuple[int, ...], dtype: str, axes: Axes, inverse: bool) -> Callable[[Array], Array]:
-    """A measured plan with buffers of its own: planning destroys its input, and outputs are reused."""
-    import pyfftw  # here, because the import takes a third of a second, and few recipes ask for it
-
-    source = pyfftw.empty_aligned(shape, dtype)
-    target = pyfftw.empty_aligned(shape, dtype)
-    direction = "FFTW_BACKWARD" if inverse else "FFTW_FORWARD"
-    plan = pyfftw.FFTW(source, target, axes=axes, direction=direction, flags=("FFTW_MEASURE",), threads=1)
-    scale = source.real.dtype.type(1 / np.sqrt(np.prod([shape[a] for a in axes])))
-
-    def run(u: Array) -> Array:
-        source[...] = u
-        plan.execute()
-        return target * scale
-
-    return run
+from mri_design.operators.fourier import LineTransform, SpectralFilter, centred, over_coils
 
 
 class CentredFFT(LinearOperator):
     """Image (ky, kx) -> k-space (ky, kx), unitary."""
 
-    def __init__(self, shape: tuple[int, int], library: FourierLibrary = "scipy") -> None:
+    def __init__(self, shape: tuple[int, int]) -> None:
         super().__init__(shape, shape)
-        self.library: FourierLibrary = library
 
     def _apply(self, u: Array) -> Array:
-        return self.centred(u)
+        return centred(u)
 
     def _adjoint(self, v: Array) -> Array:
-        return self.centred(v, inverse=True)
-
-    def centred(self, u: Array, axes: Axes = (-2, -1), *, inverse: bool = False) -> Array:
-        """The transform, or its inverse, over both axes or one of them."""
-        shifted = scipy.fft.ifftshift(u, axes=axes)
-        return np.asarray(
-            scipy.fft.fftshift(transform(shifted, axes, inverse=inverse, library=self.library), axes=axes)
-        )
+        return centred(v, inverse=True)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         spectrum = np.broadcast_to(np.asarray(weights, dtype=float), self.in_shape)
@@ -141,12 +80,11 @@ _ROUNDING = 1e-4
 class _CartesianEncoding(LinearOperator):
     """Samples of the centred FFT of every coil image: what lines and masks have in common."""
 
-    def __init__(self, chosen: Shape, coils: Coils, library: FourierLibrary) -> None:
+    def __init__(self, chosen: Shape, coils: Coils) -> None:
         self.grid = (coils.in_shape[0], coils.in_shape[1])
-        self._coils, self._fft = coils, CentredFFT(self.grid, library)
+        self._coils, self._fft = coils, CentredFFT(self.grid)
         super().__init__(self.grid, (coils.out_shape[0], *chosen))
         self.maps = coils.maps
-        self.library: FourierLibrary = library
 
     @abstractmethod
     def _taken(self, spectra: Array) -> Array:
@@ -226,8 +164,6 @@ class CartesianLines(_CartesianEncoding):
         Image grid (ky, kx).
     maps : complex array, shape (coil, ky, kx), optional
         Coil sensitivities; None is one coil of uniform sensitivity 1.
-    library : {"scipy", "pyfftw"}
-        FFT library, see `transform`.
 
     Raises
     ------
@@ -236,13 +172,11 @@ class CartesianLines(_CartesianEncoding):
         not finite.
     """
 
-    def __init__(
-        self, lines: Chosen, shape: tuple[int, int], maps: Array | None = None, library: FourierLibrary = "scipy"
-    ) -> None:
+    def __init__(self, lines: Chosen, shape: tuple[int, int], maps: Array | None = None) -> None:
         rows, columns = require_grid("shape", shape, axes=2)
         coils = Coils(maps, (rows, columns))
         self._sampling = LineSampling(lines, coils.out_shape)
-        super().__init__(self._sampling.out_shape[1:], coils, library)
+        super().__init__(self._sampling.out_shape[1:], coils)
         self.lines = self._sampling.lines  # in acquisition order
 
     def _taken(self, spectra: Array) -> Array:
@@ -260,7 +194,7 @@ class CartesianLines(_CartesianEncoding):
 
     def of_uniform_coil(self) -> CartesianLines:
         """These lines as one coil of sensitivity 1 sees them."""
-        return type(self)(self.lines.tolist(), self.grid, None, self.library)
+        return type(self)(self.lines.tolist(), self.grid, None)
 
     def columns(self, u: Array) -> Array:
         """X u with readouts transformed back, (..., coil, line, x): what a line says of each column of the image.
@@ -270,36 +204,34 @@ class CartesianLines(_CartesianEncoding):
         u : complex array, shape (..., ky, kx)
             Images.
         """
-        from mri_design.operators.kernels.fft import images_to_lines, suits
+        lines = self._along_ky.lines(u.reshape(-1, *self.grid), self.lines)
+        return np.reshape(lines, (*u.shape[:-2], *self.out_shape))
 
-        if u.ndim == 3 and suits(self.grid, u.dtype):
-            return images_to_lines(u, self.lines, self.gram.strips(u.dtype))
-        return self._taken(self._fft.centred(self._coils._apply(u), (-2,)))
+    @cached_property
+    def _along_ky(self) -> LineTransform:
+        return LineTransform(self._coils)
 
     def shared_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
         """Noise of all lines of the grid, their readouts transformed back: (count, coil, ky, x)."""
         noise = super().shared_noise(rng, count, real)
         for of_one_coil in noise.swapaxes(0, 1):
-            of_one_coil[...] = self._fft.centred(of_one_coil, (-1,), inverse=True)
+            of_one_coil[...] = centred(of_one_coil, (-1,), inverse=True)
         return noise
 
     def adjoint_of_noise(self, shared: Array) -> Array:
-        from mri_design.operators.kernels.fft import lines_to_images, suits
-
-        if suits(self.grid, shared.dtype):
-            return lines_to_images(shared, self.mask, self.gram.strips(shared.dtype))
-        return self._coils._adjoint(self._fft.centred(shared * self.mask[:, None], (-2,), inverse=True))
+        return self._along_ky.images(shared, self.mask)
 
     def rotated(self, data: Array) -> tuple[LinearOperator, Array]:
         """`LineColumns` of the same lines, and the data with their readouts transformed back."""
-        other = LineColumns(self.lines.tolist(), self.grid, self.maps, self.library)
-        other.gram = self.gram  # with the coil maps in the order that its loops read
-        return other, self._fft.centred(data, (-1,), inverse=True)
+        other = LineColumns(self.lines.tolist(), self.grid, self.maps)
+        other._along_ky, other.gram = self._along_ky, self.gram
+        return other, centred(data, (-1,), inverse=True)
 
     @cached_property
-    def gram(self) -> _CartesianGram:
-        """X^H X, made once: it keeps the coil maps in the order that its loops read."""
-        return _CartesianGram(self.mask[:, None], self.grid, self.maps, self.library)
+    def gram(self) -> LinearOperator:
+        """X^H X, made once."""
+        mask = scipy.fft.ifftshift(self.mask).astype(float)
+        return _CartesianGram(self.grid, lambda u: self._along_ky.filtered(u, mask))
 
     @property
     def couples_columns(self) -> bool:
@@ -322,8 +254,7 @@ class LineColumns(CartesianLines):
     """
 
     def _apply(self, u: Array) -> Array:
-        lines = self.columns(u.reshape(-1, *self.grid))
-        return np.reshape(lines, (*u.shape[:-2], *self.out_shape))
+        return self.columns(u)
 
     def _adjoint(self, v: Array) -> Array:
         full = np.zeros((*v.shape[:-2], *self.grid), dtype=np.result_type(v.dtype, np.complex64))
@@ -346,8 +277,6 @@ class CartesianSamples(_CartesianEncoding):
         Samples that were measured; they come row by row.
     maps : complex array, shape (coil, ky, kx), optional
         Coil sensitivities; None is one coil of uniform sensitivity 1.
-    library : {"scipy", "pyfftw"}
-        FFT library, see `transform`.
 
     Raises
     ------
@@ -355,7 +284,7 @@ class CartesianSamples(_CartesianEncoding):
         For a mask that is not two-dimensional or empty, or maps on another grid.
     """
 
-    def __init__(self, mask: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> None:
+    def __init__(self, mask: Array, maps: Array | None = None) -> None:
         mask = number_array("sample mask", mask, wanted="bool (ky, kx)", shape=(None, None))
         coils = Coils(maps, (int(mask.shape[0]), int(mask.shape[1])))
         if mask.dtype != np.bool_:
@@ -363,7 +292,7 @@ class CartesianSamples(_CartesianEncoding):
         if not mask.any():
             raise InputError("sample mask", "no sample", "at least one")
         self.mask, self._chosen = mask, np.flatnonzero(mask)
-        super().__init__((len(self._chosen),), coils, library)
+        super().__init__((len(self._chosen),), coils)
 
     def _taken(self, spectra: Array) -> Array:
         return spectra.reshape(*spectra.shape[:-2], -1)[..., self._chosen]
@@ -376,7 +305,8 @@ class CartesianSamples(_CartesianEncoding):
     @cached_property
     def gram(self) -> LinearOperator:
         """X^H X: the FFTs of coil images without their centring, which cancels."""
-        return _CartesianGram(self.mask, self.grid, self.maps, self.library)
+        every_coil = [SpectralFilter(scipy.fft.ifftshift(self.mask).astype(float))]
+        return _CartesianGram(self.grid, lambda u: over_coils(u, self.maps, every_coil))
 
 
 class DirectFourier(LinearOperator):
@@ -426,67 +356,19 @@ class DirectFourier(LinearOperator):
 
 
 class _CartesianGram(LinearOperator):
-    """X^H X = sum over coils of conj(S) F^H M F S; circulant along its axes, so no centring is needed.
+    """X^H X by a product that transforms, masks and transforms back, without the centring, which cancels."""
 
-    Whole lines are compiled for the usual sizes, and go by the FFT library where ky has a large prime factor.
-
-    Parameters
-    ----------
-    mask : bool array, shape (ky, 1) or (ky, kx)
-        Whole lines, whose transforms along kx cancel, or single samples.
-    grid, maps, library
-        As for `CartesianLines`.
-    """
-
-    def __init__(self, mask: Array, grid: Shape, maps: Array | None, library: FourierLibrary) -> None:
+    def __init__(self, grid: Shape, product: Callable[[Array], Array]) -> None:
         super().__init__(grid, grid)
-        self._axes = (-2,) if mask.shape[1] == 1 < grid[1] else (-2, -1)
-        self._mask = scipy.fft.ifftshift(mask, axes=self._axes).astype(float)
-        self._maps = maps
-        self._library: FourierLibrary = library
-        self._groups: dict[np.dtype[Any], Array] = {}
-        self._strips: dict[np.dtype[Any], Array] = {}
+        self._product = product
 
     def _apply(self, u: Array) -> Array:
-        from mri_design.operators.kernels.fft import filter_lines, suits
-
-        u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
-        if len(self._axes) == 1 and suits((self.in_shape[0], self.in_shape[1]), u.dtype):
-            return filter_lines(u, self._mask[:, 0], self.strips(u.dtype))
-        if self._maps is None:
-            return self._filtered(u)
-        total = np.zeros_like(u)
-        for sensitivity in self._maps:  # one coil at a time: batch x coils would not fit the cache
-            total += np.conj(sensitivity) * self._filtered(sensitivity * u)
-        return total
-
-    def _filtered(self, u: Array) -> Array:
-        from mri_design.operators.kernels.fft import filter_images, in_groups, suits_both
-
-        if len(self._axes) == 2 and suits_both(u.shape, u.dtype):
-            if u.dtype not in self._groups:
-                self._groups[u.dtype] = in_groups(self._mask, u.dtype)
-            return filter_images(u, self._groups[u.dtype])
-        spectrum = transform(u, self._axes, library=self._library)
-        spectrum *= self._mask.astype(u.real.dtype)
-        return transform(spectrum, self._axes, inverse=True, library=self._library)
+        return self._product(u.astype(np.result_type(u.dtype, np.complex64), copy=False))
 
     def _adjoint(self, v: Array) -> Array:
         return self._apply(v)
 
-    def strips(self, dtype: np.dtype[Any]) -> Array | None:
-        """Coil maps in the order that compiled loops read, made once for a precision; None for one uniform coil."""
-        from mri_design.operators.kernels.fft import in_strips
 
-        if self._maps is None:
-            return None
-        if dtype not in self._strips:
-            self._strips[dtype] = in_strips(self._maps, dtype)
-        return self._strips[dtype]
-
-
-def cartesian(
-    lines: Chosen, shape: tuple[int, int], maps: Array | None = None, library: FourierLibrary = "scipy"
-) -> CartesianLines:
+def cartesian(lines: Chosen, shape: tuple[int, int], maps: Array | None = None) -> CartesianLines:
     """The measurement X of Cartesian lines: coil maps, then the centred FFT, then the lines, by number or as a mask."""
-    return CartesianLines(lines, shape, maps, library)
+    return CartesianLines(lines, shape, maps)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, require_counts, require_grid
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.elementary import Coils
+from mri_design.operators.fourier import SpectralFilter, over_coils
 from mri_design.operators.trajectory import checked_samples
 
 # Relative errors asked for. In single precision a smaller one gains no more than it costs, in double precision it costs
@@ -154,56 +155,14 @@ class ToeplitzGram(LinearOperator):
         symmetric = spread.astype(np.complex128)
         symmetric[:, grid[0]] = 0
         symmetric[:, :, grid[1]] = 0
-        self._spectra = scipy.fft.fft2(symmetric).real
+        self._filters = [SpectralFilter(spectrum) for spectrum in scipy.fft.fft2(symmetric).real]
         self._maps = maps
-        self._in_precision: dict[np.dtype[Any], tuple[Array, Array | None]] = {}
 
     def _apply(self, u: Array) -> Array:
-        u = u.astype(np.result_type(u.dtype, np.complex64), copy=False)
-        spectra, maps = self._prepared(u.dtype)
-        if maps is None:
-            return self._convolved(u, spectra[0])
-        total = np.zeros_like(u)
-        for coil, sensitivity in enumerate(maps):  # one coil at a time: batch x coils would not fit the cache
-            seen = self._convolved(sensitivity * u, spectra[min(coil, len(spectra) - 1)])
-            seen *= np.conj(sensitivity)
-            total += seen
-        return total
+        return over_coils(u.astype(np.result_type(u.dtype, np.complex64), copy=False), self._maps, self._filters)
 
     def _adjoint(self, v: Array) -> Array:
         return self._apply(v)
-
-    def _convolved(self, u: Array, spectrum: Array) -> Array:
-        """Rows first, so that the transforms along kx skip the half that is zero, or is not asked for."""
-        from mri_design.operators.kernels.fft import filter_images
-
-        rows, columns = self.in_shape
-        if self._compiled(u.dtype):
-            return filter_images(u, spectrum, (2 * rows, 2 * columns))
-        wide = scipy.fft.fft(u, 2 * columns, axis=-1)
-        wide = scipy.fft.fft(wide, 2 * rows, axis=-2, overwrite_x=True)
-        wide *= spectrum
-        wide = scipy.fft.ifft(wide, axis=-2, overwrite_x=True)[..., :rows, :]
-        return np.ascontiguousarray(scipy.fft.ifft(wide, axis=-1)[..., :columns])
-
-    def _prepared(self, dtype: np.dtype[Any]) -> tuple[Array, Array | None]:
-        """Spectra, in the order of the compiled loops where these suit, and maps, in the precision of the image."""
-        from mri_design.operators.kernels.fft import in_groups
-
-        if dtype not in self._in_precision:
-            maps = None if self._maps is None else self._maps.astype(dtype)
-            spectra = self._spectra.astype(np.zeros(0, dtype).real.dtype)
-            if self._compiled(dtype):
-                spectra = np.stack([in_groups(spectrum, dtype) for spectrum in self._spectra])
-            self._in_precision[dtype] = spectra, maps
-        return self._in_precision[dtype]
-
-    def _compiled(self, dtype: np.dtype[Any]) -> bool:
-        """Whether the compiled loops know images of this grid and of twice its sides."""
-        from mri_design.operators.kernels.fft import suits_both
-
-        rows, columns = self.in_shape
-        return suits_both((rows, columns), dtype) and suits_both((2 * rows, 2 * columns), dtype)
 
 
 def chan_spectrum(spread: Array, maps: Array | None) -> Array:

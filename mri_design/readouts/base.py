@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.kinds import KINDS, Kind
 from mri_design.operators.base import Array, FilterBand
-from mri_design.operators.cartesian_fourier import CartesianLines, CartesianSamples, FourierLibrary
+from mri_design.operators.cartesian_fourier import CartesianLines, CartesianSamples
 from mri_design.operators.nonuniform import NonUniformFourier
 
 Rows = CartesianLines | CartesianSamples | NonUniformFourier
@@ -203,7 +203,7 @@ class Readouts(ABC):
         return None
 
     @abstractmethod
-    def rows(self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy") -> Rows:
+    def rows(self, ids: Sequence[int], maps: Array | None = None) -> Rows:
         """Measurement X of some candidates.
 
         Raises
@@ -225,7 +225,7 @@ class Readouts(ABC):
         return 1.0
 
     @abstractmethod
-    def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
+    def values(self, images: Array, maps: Array | None = None) -> Array:
         """Values (count, coil, candidate, value) of all candidates in images (count, rows, columns).
 
         They are what a candidate would measure, behind a unitary transform that makes them as independent as it can.

@@ -31,7 +31,7 @@ from mri_design.errors import (
     require_numbers,
 )
 from mri_design.operators.base import Array, FilterBand, squared_modulus
-from mri_design.operators.cartesian_fourier import CartesianLines, CartesianSamples, CentredFFT, FourierLibrary
+from mri_design.operators.cartesian_fourier import CartesianLines, CartesianSamples, CentredFFT
 from mri_design.operators.elementary import Coils
 from mri_design.readouts.base import Constraints, Half, Numbers, Readouts, kept_rows, radii, refusal
 
@@ -85,17 +85,17 @@ class LineReadouts(Readouts):
         short, far = sorted((-int(places.min(initial=0)), int(places.max(initial=0))))
         return far >= FAR and 2 * short <= far + 1  # of an even grid one side has a line less
 
-    def rows(self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy") -> CartesianLines:
+    def rows(self, ids: Sequence[int], maps: Array | None = None) -> CartesianLines:
         """X of some lines, in their order."""
-        return CartesianLines(ids, self.grid, maps, library)
+        return CartesianLines(ids, self.grid, maps)
 
     def data(self, kspace: Array, ids: Sequence[int]) -> Array:
         """(coil, line, kx), in the order of ``ids``."""
         return np.ascontiguousarray(kspace[:, np.asarray(ids, dtype=np.intp), :])
 
-    def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
+    def values(self, images: Array, maps: Array | None = None) -> Array:
         """Values (count, coil, ky, x): the inverse FFT of a readout separates the columns of the image."""
-        return self.rows(range(self.size), maps, library).columns(images)
+        return self.rows(range(self.size), maps).columns(images)
 
     def moments(
         self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]
@@ -528,20 +528,18 @@ class PlaneReadouts(Readouts):
         flags[chosen.astype(np.intp)] = True
         return flags.reshape(self.grid)
 
-    def rows(
-        self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy"
-    ) -> CartesianSamples:
+    def rows(self, ids: Sequence[int], maps: Array | None = None) -> CartesianSamples:
         """X of some samples, which come in ascending order whatever the order of ``ids``."""
-        return CartesianSamples(self.mask(ids), maps, library)
+        return CartesianSamples(self.mask(ids), maps)
 
     def data(self, kspace: Array, ids: Sequence[int]) -> Array:
         """(coil, sample), samples in ascending order."""
         return np.ascontiguousarray(kspace[:, self.mask(ids)])
 
-    def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
+    def values(self, images: Array, maps: Array | None = None) -> Array:
         """Values (count, coil, sample, 1): samples of the FFT of every coil's image."""
         coil_images = images[..., None, :, :] if maps is None else Coils(maps)(images)
-        kspace = CentredFFT(self.grid, library)(coil_images)
+        kspace = CentredFFT(self.grid)(coil_images)
         return np.asarray(kspace.reshape(*kspace.shape[:2], self.size, 1))
 
     def moments(

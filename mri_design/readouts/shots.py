@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, number_array
 from mri_design.kinds import KINDS
 from mri_design.operators.base import Array
-from mri_design.operators.cartesian_fourier import FourierLibrary
 from mri_design.operators.nonuniform import NonUniformFourier, density_weights
 from mri_design.operators.trajectory import checked_trajectory
 from mri_design.readouts.base import Constraints, Readouts, refusal
@@ -110,10 +109,8 @@ class ShotReadouts(Readouts):
         """(sample,), shot behind shot."""
         return np.asarray(np.linalg.norm(self.shots[list(ids)] / (np.array(self.grid) / 2), axis=-1).ravel())
 
-    def rows(
-        self, ids: Sequence[int], maps: Array | None = None, library: FourierLibrary = "scipy"
-    ) -> NonUniformFourier:
-        """X of some shots, in their order, one behind the other; ``library`` is for transforms on the grid.
+    def rows(self, ids: Sequence[int], maps: Array | None = None) -> NonUniformFourier:
+        """X of some shots, in their order, one behind the other.
 
         Raises
         ------
@@ -145,7 +142,7 @@ class ShotReadouts(Readouts):
         """Densities that were asked for last: every stage of an image asks for the same ones."""
         return {}
 
-    def values(self, images: Array, maps: Array | None = None, library: FourierLibrary = "scipy") -> Array:
+    def values(self, images: Array, maps: Array | None = None) -> Array:
         """Values (count, coil, shot, sample) that every shot would measure; neighbouring samples are dependent."""
         every = self.rows(range(self.size), maps)(images)
         return np.asarray(every.reshape(*every.shape[:2], *self.shots.shape[:2]))

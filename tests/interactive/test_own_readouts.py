@@ -39,14 +39,14 @@ class Pairs(Readouts):
     def lines(ids: Sequence[int]) -> list[int]:
         return [line for pair in ids for line in (2 * pair, 2 * pair + 1)]
 
-    def rows(self, ids: Sequence[int], maps: Any = None, library: Any = "scipy") -> CartesianLines:
-        return CartesianLines(self.lines(ids), self.grid, maps, library)
+    def rows(self, ids: Sequence[int], maps: Any = None) -> CartesianLines:
+        return CartesianLines(self.lines(ids), self.grid, maps)
 
     def data(self, kspace: np.ndarray, ids: Sequence[int]) -> np.ndarray:
         return np.ascontiguousarray(kspace[:, self.lines(ids)])
 
-    def values(self, images: np.ndarray, maps: Any = None, library: Any = "scipy") -> np.ndarray:
-        columns = self.rows(range(self.size), maps, library).columns(images)
+    def values(self, images: np.ndarray, maps: Any = None) -> np.ndarray:
+        columns = self.rows(range(self.size), maps).columns(images)
         return columns.reshape(*columns.shape[:2], self.size, -1)
 
     def energies(self, data: np.ndarray, ids: Sequence[int]) -> np.ndarray:

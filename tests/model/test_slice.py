@@ -114,10 +114,10 @@ def test_scaling_the_data_scales_the_mean_and_nothing_else():
 def test_from_data_takes_the_slice_and_its_coils():
     kspace, maps = noise((2, 3, 2, *N), np.complex64)
     data = md.KSpaceData(kspace, np.ones(N[0], bool), noise_variance=0.3, coil_maps=maps)
-    one = data.slice_model(1, library="pyfftw")
+    one = data.slice_model(1)
     np.testing.assert_array_equal(one.kspace, kspace[1])
     np.testing.assert_array_equal(one.maps, maps[1])
-    assert one.noise_variance == 0.3 and one.library == "pyfftw" and one.shape == N
+    assert one.noise_variance == 0.3 and one.shape == N
 
 
 def test_what_stands_in_the_holes_of_lines_is_no_data(coils: int = 3) -> None:

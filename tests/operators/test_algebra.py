@@ -36,7 +36,6 @@ from mri_design.operators import (
     cartesian,
     checked_trajectory,
     density_weights,
-    transform,
     turned,
 )
 from mri_design.readouts import PlaneReadouts, ShotReadouts
@@ -86,14 +85,10 @@ ZOO: dict[str, Callable[[tuple[int, int], type], md.operators.LinearOperator]] =
     "diagonal": lambda shape, real: Diagonal(noise(shape, in_precision(real, True), 1)),
     "diagonal, real": lambda shape, real: Diagonal(noise(shape, real, 1), is_complex=False),
     "Fourier": lambda shape, real: CentredFFT(shape),
-    "Fourier by pyfftw": lambda shape, real: CentredFFT(shape, "pyfftw"),
     "sampling": lambda shape, real: LineSampling(lines_of(shape), (2, *shape)),
     "coils": lambda shape, real: Coils(maps_of(shape, real)),
     "lines, one coil": lambda shape, real: md.operators.cartesian(lines_of(shape), shape),
     "lines, three coils": lambda shape, real: md.operators.cartesian(lines_of(shape), shape, maps_of(shape, real)),
-    "lines by pyfftw": lambda shape, real: md.operators.cartesian(
-        lines_of(shape), shape, maps_of(shape, real), "pyfftw"
-    ),
     "samples, one coil": lambda shape, real: CartesianSamples(mask_of(shape)),
     "samples, three coils": lambda shape, real: CartesianSamples(mask_of(shape), maps_of(shape, real)),
     "any points, one coil": lambda shape, real: md.operators.NonUniformFourier(points_of(shape), shape),
@@ -363,8 +358,6 @@ REFUSED = [
     *(("wavelet", lambda a=a: Wavelet((8, 8), *a)) for a in (("no such", 1), ("bior2.2", 1), ("gaus1", 1))),
     ("wavelet levels", lambda: Wavelet((8, 8), "db4", 0)),
     ("wavelet levels", lambda: Wavelet((8, 4), "db4", 3)),
-    ("FFT library", lambda: transform(np.zeros((2, 2)), (-1,), library="mkl")),
-    ("FFT library", lambda: CentredFFT((4, 4), "mkl")(np.ones((4, 4)))),
     *(("lines", lambda n=n: cartesian(n, (8, 8))) for n in ([0, 8], [-1], [3, 3], [1.5])),
     ("lines", lambda: LineSampling([[1, 2]], (8, 8))),
     ("coil maps", lambda: cartesian([1], (8, 8), np.ones((2, 8, 7)))),

@@ -33,12 +33,11 @@ def centred_matrix(n: int) -> np.ndarray:
     return np.exp(-2j * np.pi * np.outer(position, position) / n) / np.sqrt(n)
 
 
-@pytest.mark.parametrize("library", ["scipy", "pyfftw"])
 @pytest.mark.parametrize("grid", SIZES)
-def test_it_is_the_centred_sum(grid, library):
+def test_it_is_the_centred_sum(grid):
     u = noise(grid)
     expected = centred_matrix(grid[0]) @ u @ centred_matrix(grid[1]).T
-    np.testing.assert_allclose(CentredFFT(grid, library)(u), expected, atol=1e-13)
+    np.testing.assert_allclose(CentredFFT(grid)(u), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize("axes", [(-1,), (-2,), (-2, -1)])
@@ -51,15 +50,6 @@ def test_both_libraries_agree(axes, inverse, dtype):
     by_scipy, by_pyfftw = (transform(u, axes, inverse=inverse, library=name) for name in ("scipy", "pyfftw"))
     assert by_scipy.dtype == by_pyfftw.dtype == np.result_type(dtype, np.complex64)
     np.testing.assert_allclose(by_pyfftw, by_scipy, atol=20 * np.finfo(dtype).eps)
-
-
-def test_a_cached_plan_gives_fresh_arrays():
-    rng = np.random.default_rng(2)
-    u, v = (rng.standard_normal((4, 4)) + 0j for _ in range(2))
-    first = transform(u, (-2, -1), library="pyfftw")
-    kept = first.copy()
-    transform(v, (-2, -1), library="pyfftw")
-    np.testing.assert_array_equal(first, kept)
 
 
 SHAPES = [(8, 8), (9, 7), (6, 4)]
@@ -159,13 +149,12 @@ def test_lines_come_in_acquisition_order_from_the_centred_spectrum():
 
 
 @pytest.mark.parametrize("shape", [(8, 6), (7, 9), (6, 1)])
-@pytest.mark.parametrize("library", ["scipy", "pyfftw"])
 @pytest.mark.parametrize("coils", [0, 1, 4])
-def test_grams_are_two_passes_also_of_real_arrays(shape, library, coils):
+def test_grams_are_two_passes_also_of_real_arrays(shape, coils):
     maps = noise((coils, *shape)) if coils else None
     lines, samples = [0, shape[0] - 1, shape[0] // 2], np.random.default_rng(1).random(shape) < 0.4
     u = noise((2, *shape), seed=2)
-    for X in (cartesian(lines, shape, maps, library), CartesianSamples(samples, maps, library)):
+    for X in (cartesian(lines, shape, maps), CartesianSamples(samples, maps)):
         np.testing.assert_allclose(X.gram(u), X.adjoint(X(u)), atol=1e-12)
         np.testing.assert_allclose(X.gram(u.real), X.adjoint(X(u.real)), atol=1e-12)
         assert X.gram(u.astype(np.complex64)).dtype == np.complex64 and X.gram is X.gram

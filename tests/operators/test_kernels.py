@@ -6,8 +6,9 @@ import pywt
 
 from mri_design.model import circulant_inverse
 from mri_design.operators import FiniteDifferences, Wavelet, cartesian, squared_modulus
+from mri_design.operators.fourier import SpectralFilter
 from mri_design.operators.kernels.compiling import COUNT
-from mri_design.operators.kernels.fft import filter_images, filter_lines, in_groups, in_strips, suits, suits_both
+from mri_design.operators.kernels.fft import filter_lines, in_strips, suits, suits_both
 from mri_design.operators.kernels.pixels import (
     mean_squares,
     pulled,
@@ -189,7 +190,7 @@ def test_images_are_filtered_as_by_the_library_also_with_zeros_around(dtype, sha
     kept, around = images.copy(), np.zeros((*batch, *grid), complex)
     around[..., : shape[0], : shape[1]] = images
     assert suits_both(around.shape, images.dtype)
-    found = filter_images(images, in_groups(response, images.dtype), *([] if grid == shape else [grid]))
+    found = SpectralFilter(response)(images)
     expected = filtered(around, response)[..., : shape[0], : shape[1]]
     assert found.dtype == dtype and found.shape == images.shape
     assert np.abs(found - expected).max() <= FFT_ROUNDING[dtype] * np.abs(expected).max()
@@ -199,13 +200,10 @@ def test_images_are_filtered_as_by_the_library_also_with_zeros_around(dtype, sha
 def test_slices_of_larger_arrays_are_filtered_and_images_of_a_batch_have_the_bits_of_one():
     stack = noise((3, 16, 48), np.complex128, 4)
     images, response = stack[::2, :, ::3], np.arange(256.0).reshape(16, 16)
-    np.testing.assert_allclose(
-        filter_images(images, in_groups(response, images.dtype)), filtered(images, response), atol=1e-10
-    )
-    images, response = noise((5, 32, 64), np.complex64, 5), in_groups(np.random.default_rng(6).random((32, 64)), "F")
-    together = filter_images(images, response)
-    for one, image in zip(together, images, strict=True):
-        np.testing.assert_array_equal(filter_images(image, response), one)
+    np.testing.assert_allclose(SpectralFilter(response)(images), filtered(images, response), atol=1e-10)
+    images, found = noise((5, 32, 64), np.complex64, 5), SpectralFilter(np.random.default_rng(6).random((32, 64)))
+    for one, image in zip(found(images), images, strict=True):
+        np.testing.assert_array_equal(found(image), one)
 
 
 @pytest.mark.parametrize("grid", [(9, 16), (16, 20), (17, 16), (64, 72), (1, 16), (44, 16), (176, 16)], ids=str)

@@ -550,31 +550,6 @@ def in_groups(response: Array, dtype: np.dtype[Any]) -> Array:
     return (ordered / response.size).astype(real)
 
 
-def filter_parts(images: Array, weights: Array, turn: Array) -> Array:
-    """Images turned back, filtered with weights of each wave and of its opposite, and turned again.
-
-    On Fourier coefficients w of ``conj(turn) * images`` the filter gives ``own(k) w(k) + other(k) conj(w(-k))``.
-
-    Parameters
-    ----------
-    images : complex array, shape (..., ky, kx)
-        As for `filter_images`.
-    weights : array, shape (2, ...)
-        ``own`` and ``other`` as `in_groups` gives them.
-    turn : contiguous complex array, shape (ky, kx)
-        Of modulus one, in the precision of the images.
-
-    Returns
-    -------
-    array of the shape and precision of ``images``
-    """
-    n_lines, n_columns = images.shape[-2:]
-    real = images.real.dtype
-    return _filtered(
-        images, weights.reshape(2, -1), _opposite(n_lines, n_columns, real.char), turn.reshape(-1).view(real)
-    )
-
-
 @lru_cache(maxsize=8)
 def _opposite(n_lines: int, n_columns: int, real: str) -> NDArray[np.uint32]:
     """Place of the real part of the opposite wave, for the waves in the order in which they are read."""
@@ -593,42 +568,36 @@ def _places(n_lines: int, n_columns: int, real: str) -> NDArray[np.intp]:
     return np.asarray(lines * n_columns + plan(n_columns, real)[1][:, np.newaxis])
 
 
-def filter_images(images: Array, response: Array, grid: tuple[int, int] | None = None) -> Array:
-    """F^H diag(response) F of images, with F the unitary transform along both axes.
+def filter_images(images: Array, weights: Array, turn: Array | None, grid: tuple[int, int]) -> Array:
+    """As `SpectralFilter` of the seam, on sizes that `suits_both`.
 
     Parameters
     ----------
     images : complex array, shape (..., ky, kx)
-        Leading axes are a batch; sides and precision as `suits_both` wants them.
-    response : array
-        As `in_groups` gives it for the precision of the images.
-    grid : tuple of int, optional
-        Sides of the response where they are larger, and suit as well: images are taken to be zero beyond their own, and
-        what the filter gives there is left out.
+        Leading axes are a batch.
+    weights : array, shape (1 or 2, ...)
+        The response, and what multiplies opposite waves, as `in_groups` gives them for the precision of the images.
+    turn : contiguous complex array, shape (ky, kx), or None
+        In that precision.
+    grid : tuple of int
+        Sides of the response.
 
     Returns
     -------
     array of the shape and precision of ``images``
     """
-    real = images.real.dtype
-    none = np.empty(0, dtype=np.uint32)
-    return _filtered(images, response.reshape(1, -1), none, np.empty(0, dtype=real), grid)
-
-
-def _filtered(
-    images: Array, weights: Array, opposite: NDArray[np.uint32], turn: Array, grid: tuple[int, int] | None = None
-) -> Array:
-    n_lines, n_columns = images.shape[-2:] if grid is None else grid
+    n_lines, n_columns = grid
     real = images.real.dtype
     (down, _), (across, _), count = plan(n_lines, real.char), plan(n_columns, real.char), COUNT[real.itemsize]
     waves = (n_lines // count * n_columns + LARGEST_FACTOR) * 2 * count
     images = np.require(images, requirements=["C"])
     out = np.empty(images.shape, dtype=images.dtype)
+    mixing = len(weights) == 2
     _filter_by_spectrum(
         images.reshape(-1).view(real),
-        weights,
-        opposite,
-        turn,
+        weights.reshape(len(weights), -1),
+        _opposite(n_lines, n_columns, real.char) if mixing else np.empty(0, dtype=np.uint32),
+        np.empty(0, dtype=real) if turn is None else turn.reshape(-1).view(real),
         images.shape[-2],
         images.shape[-1],
         n_lines,
@@ -637,7 +606,7 @@ def _filtered(
         across,
         np.empty((PANEL * n_lines + LARGEST_FACTOR) * 2 * count, dtype=real),
         np.empty(waves, dtype=real),
-        np.empty(waves if opposite.size else 0, dtype=real),
+        np.empty(waves if mixing else 0, dtype=real),
         count,
         out.reshape(-1).view(real),
     )
