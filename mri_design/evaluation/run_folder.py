@@ -767,7 +767,7 @@ _PACKAGES = (
     "ismrmrd",
     "sigpy",
     "jinja2",
-    "typer",
+    "numba",
 )
 PERSONAL = ("source_image", "source_images")
 """Settings that name a patient."""

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, MriDesignError, optional_package, require_counts
-from mri_design.sequences.echoes import gradient_echo, turbo_spin_echo
-from mri_design.sequences.events import TIME_BANDWIDTH, Events
+from mri_design.sequences.events import TIME_BANDWIDTH, Events, gradient_echo, turbo_spin_echo
 from mri_design.sequences.orders import Order
 from mri_design.sequences.scanner import GAMMA, Scanner, SequenceSettings
 
