@@ -34,11 +34,10 @@ from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import share_measured
 from mri_design.experiment.calibration import calibrate, truth_of, with_measured_maps
 from mri_design.experiment.design import DesignOptions, ImageErrors, final_model, run_design
-from mri_design.experiment.extent import DesignPlan, stop_rule, with_calibration
+from mri_design.experiment.extent import DesignPlan, candidates_of, slice_of, stop_rule, with_calibration
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
-from mri_design.experiment.shots import candidates_of, slice_of
 from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
 from mri_design.readouts import ShotReadouts

@@ -20,10 +20,10 @@ from .estimation.map_estimate import map_estimate as map_estimate
 from .evaluation.metrics import measure as measure
 from .experiment.calibration import calibrate as calibrate
 from .experiment.design import run_design as run_design
+from .experiment.extent import register_trajectory as register_trajectory
 from .experiment.recipe import Recipe as Recipe
 from .experiment.recipe import load_recipe as load_recipe
 from .experiment.reconstruction import reconstruct as reconstruct
-from .experiment.shots import register_trajectory as register_trajectory
 from .experiment.strategies import make_strategy as make_strategy
 from .experiment.strategies import register_strategy as register_strategy
 from .experiment.strategies import strategy_names as strategy_names

@@ -32,7 +32,7 @@ class Kind:
         k-space, 2 pi where it begins there; 0 of others.
     shot : callable, optional
         Of families of shots: (side of the grid, shots of the design) -> one shot at angle 0, see
-        `experiment.shots.register_trajectory`.
+        `experiment.extent.register_trajectory`.
     on : callable, optional
         (rows, columns) of a grid -> `Readouts`. None where a grid does not say where they run.
     axes : int
@@ -114,9 +114,9 @@ KINDS: dict[str, Kind] = {
         limits=("shutter", "partial_fourier"),
         fewest_tested=16,  # each says much less than a line does
     ),
-    "radial": Kind("spoke", "shots", "spokes", math.pi, Shipped("experiment.shots", "spoke")),
+    "radial": Kind("spoke", "shots", "spokes", math.pi, Shipped("experiment.extent", "spoke")),
     "spiral": Kind(
-        *("arm", "shots", "arms of spirals"), 2 * math.pi, Shipped("experiment.shots", "arm"), even_is_better=True
+        *("arm", "shots", "arms of spirals"), 2 * math.pi, Shipped("experiment.extent", "arm"), even_is_better=True
     ),
     "readouts": Kind("readout", "readouts", "readouts"),
 }

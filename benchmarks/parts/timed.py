@@ -101,9 +101,9 @@ def image(case: str, seed: int, data: Path) -> None:
     from study.scans import Scan, denoised, simulated, simulating
     from threadpoolctl import threadpool_limits
 
+    from mri_design.experiment.extent import shot_slice
     from mri_design.experiment.recipe import Recipe, load_recipe
     from mri_design.experiment.reconstruction import reconstruct_prepared
-    from mri_design.experiment.shots import shot_slice
     from mri_design.model.slice import SliceModel
     from mri_design.operators.trajectory import equispaced_angles, radial_spokes
     from mri_design.readouts import ShotReadouts

@@ -16,10 +16,9 @@ from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.design import run_design
-from mri_design.experiment.extent import DesignPlan
+from mri_design.experiment.extent import DesignPlan, candidates_of, shot_slice
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct, reconstruct_prepared
-from mri_design.experiment.shots import candidates_of, shot_slice
 from mri_design.experiment.strategies import make_strategy, strategy_names
 from mri_design.operators.base import Array
 from mri_design.operators.trajectory import interleaf_angles, turned

@@ -12,9 +12,6 @@ from .calibrated import line_features as line_features
 from .calibrated import sample_features as sample_features
 from .calibrated import shipped_error_model as shipped_error_model
 from .calibrated import weight_of_side_information as weight_of_side_information
-from .echo_trains import Acquisition as Acquisition
-from .echo_trains import acquisition_order as acquisition_order
-from .echo_trains import check_order as check_order
 from .engine import DesignEngine as DesignEngine
 from .engine import DesignState as DesignState
 from .engine import ImageError as ImageError

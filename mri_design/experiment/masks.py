@@ -256,7 +256,7 @@ def draw_mask(
     """
     encoding = recipe.design.encoding
     if KINDS[encoding].shots:
-        from mri_design.experiment.shots import candidates_of  # takes long to import
+        from mri_design.experiment.extent import candidates_of  # takes long to import
 
         if calibration:
             got, cure = f"{calibration} of {KINDS[encoding].several}", "Leave it out: every {} measures the centre."

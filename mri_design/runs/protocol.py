@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
 from mri_design.design.training import (
     LBCS,
@@ -45,6 +44,7 @@ from mri_design.evaluation.run_folder import (
 from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
 from mri_design.experiment.design import DesignOptions, design_engine, require_room
+from mri_design.experiment.extent import Acquisition
 from mri_design.experiment.inputs import ScanSource
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe

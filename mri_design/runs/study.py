@@ -28,11 +28,10 @@ from mri_design.evaluation.run_folder import PROGRESS, InputFile
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.companion_images import companion_file
 from mri_design.experiment.design import DesignOptions, run_design
-from mri_design.experiment.extent import DesignPlan, centre_for_maps
+from mri_design.experiment.extent import DesignPlan, candidates_of, centre_for_maps, slice_of
 from mri_design.experiment.inputs import ScanSource, source_files
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
-from mri_design.experiment.shots import candidates_of, slice_of
 from mri_design.experiment.strategies import (
     ORACLES,
     TRAINING_RULES,

@@ -11,8 +11,8 @@ import pytest
 from mri_design import strategy_names
 from mri_design.cli import files, flags, study
 from mri_design.cli.main import VERBS as FUNCTIONS
-from mri_design.design.echo_trains import ORDERS
 from mri_design.experiment import TRAINING_RULES, DesignRecipe, ReconstructionRecipe
+from mri_design.experiment.extent import ORDERS
 from mri_design.experiment.reconstruction import METHODS
 from mri_design.kinds import designed_kinds
 from mri_design.runs.export import ENDINGS as CONVERTED

@@ -19,11 +19,11 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignTrace
 from mri_design.evaluation.plots import style
 from mri_design.evaluation.plots.pictures import PALETTE
 from mri_design.evaluation.predictions import score_unit
+from mri_design.experiment.extent import Acquisition
 from mri_design.kinds import count_text
 from mri_design.readouts import Readouts
 from mri_design.scan.sampling import gapless_run, line_pattern

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.echo_trains import Acquisition
 from mri_design.design.trace import DesignStep, DesignTrace, Forecast, columns
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import RelativeError
@@ -18,6 +17,7 @@ from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.pictures import object_top, scale_top
 from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information, score_unit
 from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder
+from mri_design.experiment.extent import Acquisition
 from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.strategies import ORACLES, explained, strategy_label
 from mri_design.operators.base import Array

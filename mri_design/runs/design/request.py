@@ -17,9 +17,9 @@ from mri_design.evaluation.run_folder import InputFile
 from mri_design.experiment import extent
 from mri_design.experiment.companion_images import CompanionImages, companion_file
 from mri_design.experiment.design import require_room
+from mri_design.experiment.extent import candidates_of
 from mri_design.experiment.inputs import FIRST_SLICE, GivenMaps, SliceChoice, load_scan, require_grid_data
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.shots import candidates_of
 from mri_design.experiment.strategies import TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.volume import Around, is_around
 from mri_design.kinds import KINDS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mri_design.brief import briefly
-from mri_design.design import Acquisition, DesignState, DesignTrace
+from mri_design.design import DesignState, DesignTrace
 from mri_design.evaluation import predictions
 from mri_design.experiment import design, extent, reconstruction
 from mri_design.model.sparsity import IMAGINARY_RATIO
@@ -63,7 +63,7 @@ class DesignResult:
     model: str
     images: Sequence[NamedImage]
     account: predictions.DesignAccount
-    acquisition: Acquisition | None = None
+    acquisition: extent.Acquisition | None = None
     numbers: Sequence[int] = ()
     noise_only: Sequence[int] = ()
     steered_by: str = ""

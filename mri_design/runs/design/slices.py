@@ -15,9 +15,9 @@ from mri_design.experiment import extent
 from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of, with_measured_maps
 from mri_design.experiment.companion_images import companions_over
 from mri_design.experiment.design import design_engine
+from mri_design.experiment.extent import slice_of
 from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.shots import slice_of
 from mri_design.experiment.strategies import ORACLES
 from mri_design.experiment.volume import Slices
 from mri_design.model.slice import SliceModel

@@ -3,8 +3,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mri_design.design import acquisition_order
-from mri_design.design.echo_trains import ORDERS
+from mri_design.experiment import acquisition_order
+from mri_design.experiment.extent import ORDERS
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.refusals import refused
 
