@@ -466,7 +466,7 @@ class _Design:
                 steps.append(self._decided(choice, steps, cost[0], *spent))
         else:
             steps = self._one_by_one(began, cost)
-        steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=self._looked(steps[0].forecast)))
+        steps[0] = replace(steps[0], choice=replace(steps[0].choice, forecast=self._with_rule_facts(steps[0].forecast)))
         return steps
 
     def _one_by_one(self, began: float, cost: Cost) -> list[DesignStep]:
@@ -525,10 +525,10 @@ class _Design:
         choice = replace(choice, forecast=forecast, pending=len(block))
         return DesignStep(choice, energy, converged=converged, matvecs=matvecs, seconds=seconds)
 
-    def _looked(self, forecast: Forecast) -> Forecast:
+    def _with_rule_facts(self, forecast: Forecast) -> Forecast:
         """The forecast with what the stop rule needs: the error left in the end, and the error of the image."""
         if self.rule.looks_ahead and self.posteriors:
-            forecast = self._ahead(forecast)
+            forecast = self._with_least_error(forecast)
         own_maps = any(s.own_maps is not None for s in self.slices)
         ratio = _image_ratio(self.state.trace, self.candidates.readouts, own_maps)
         return forecast if ratio is None else self._with_image_error(forecast, ratio)
@@ -543,13 +543,13 @@ class _Design:
 
     def take(self, steps: list[DesignStep]) -> None:
         """Record the measured energies of decisions whose lines have been measured, and update the warm starts."""
-        steps = self._found(steps)
+        steps = self._with_energies(steps)
         self.candidates = self.candidates.after(*(step.line for step in steps))
         self.where.measured()
         trace = replace(self.state.trace, steps=(*self.state.trace.steps, *steps))
         self.state = DesignState(trace, self.state.signals, self.where.warm_starts if self.posteriors else ())
 
-    def _found(self, steps: list[DesignStep]) -> list[DesignStep]:
+    def _with_energies(self, steps: list[DesignStep]) -> list[DesignStep]:
         """The steps with the measured energies of their innovations."""
         forecasts = [(steps[0] if self.in_blocks else step).forecast for step in steps]
         if not self.means or all(forecast.expected is None for forecast in forecasts):
@@ -583,12 +583,12 @@ class _Design:
             if not (self.candidates.allowed & ~self.candidates.mask).any():
                 end = replace(end, least_error=end.predicted_error, recent_fall=0.0)
             elif self.rule.looks_ahead:
-                end = self._ahead(end)
+                end = self._with_least_error(end)
         known = self._with_image_error(end, 0.0)
         closing = known if self.engine.strategy.predicts or known is not end else None
         return replace(self.state, trace=replace(self.state.trace, closing=closing))
 
-    def _ahead(self, forecast: Forecast) -> Forecast:
+    def _with_least_error(self, forecast: Forecast) -> Forecast:
         """The forecast with the error that is predicted to be left once every line that may be measured has been.
 
         A line that may never be measured keeps its corrected energy, less the share by which the others reduce what the

@@ -144,20 +144,6 @@ def test_what_an_earlier_scan_says_does_not_depend_on_when_it_is_asked() -> None
     np.testing.assert_array_equal(at_once.residuals(other_way), earlier(LINES).residuals(other_way))
 
 
-@pytest.mark.parametrize(("kind", "count"), [(LINES, 1), (BLOCKS, 1), (PLANE, 1), (PLANE, 2)])
-def test_an_interrupted_design_goes_on_to_the_same_candidates(kind: Kind, count: int) -> None:
-    slices = [scene(kind, seed)[0] for seed in (1, 2)[:count]]
-    target, middle = (160, 120) if kind is PLANE else (20, 14)
-    whole, half, again = (
-        Calibrated(side_information=tuple(earlier(kind, seed) for seed in (7, 8)[:count])) for _ in range(3)
-    )
-    made, begun = designed(kind, whole, slices, target).trace, designed(kind, half, slices, middle)
-    resumed = engine(kind, again).run(slices, begun, target).trace
-    assert resumed.lines == made.lines
-    weights = [trace.block_start(len(trace.steps) - 1).forecast.side_information_weight for trace in (resumed, made)]
-    assert weights[0] == weights[1] > 0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "trusted"), [pytest.param(LINES, 0.5, marks=pytest.mark.thorough), (PLANE, 0.9)], ids=["lines", "plane"]

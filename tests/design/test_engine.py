@@ -84,13 +84,6 @@ def test_the_same_seed_gives_the_same_design_and_another_seed_another_random_one
     assert first == again != other
 
 
-@pytest.mark.parametrize("coils", [1, 4])
-def test_a_shorter_design_is_the_beginning_of_a_longer_one(coils: int) -> None:
-    one = make_slice(coils)
-    longer = designed([one], 13).trace.lines
-    assert designed([one], 9).trace.lines == longer[:9]
-
-
 def test_a_design_that_stops_and_goes_on_is_the_same_design() -> None:
     slices, one = [make_slice()], engine()
     states: list[DesignState] = []

@@ -1,16 +1,14 @@
 """What a design sees when it looks at its image is what the run makes of its lines in the end."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import DesignState, StopRule, UntilError
+from mri_design.design import DesignState, StopRule
 from mri_design.experiment import (
     MOST_SLICES,
-    Checkpoint,
     DesignOptions,
     ImageErrors,
     image_rng,
@@ -84,28 +82,6 @@ def test_slices_count_together_and_a_few_speak_for_many(one: SliceModel, recipe:
             return 1.0, 3.0
 
     assert Counted(recipe, 0)([one] * 9, state) == 0.5 and called == [0, 3, 5, 8] and len(called) == MOST_SLICES
-
-
-def test_a_design_that_is_interrupted_looks_and_ends_as_it_would_have(
-    one: SliceModel, recipe: md.Recipe, tmp_path: Path
-) -> None:
-    """What was seen is kept with the decisions, so that the next look comes where it would have come."""
-    options = DesignOptions(stop=UntilError(0.12, by_image=True), image_error=ImageErrors(recipe, 0))
-    whole = md.run_design([one], "calibrated", 28, recipe, start=6, options=options).trace
-    assert whole.declined is not None and whole.declined.forecast.image_error <= 0.12
-    seen = [each.forecast.image_error for each in whole.steps]
-    assert np.isfinite(seen).any()
-
-    def interrupt(state: DesignState) -> None:
-        if np.isfinite(state.trace.steps[-1].forecast.image_error):
-            raise KeyboardInterrupt
-
-    kept = replace(options, checkpoint=Checkpoint(tmp_path / "state.npz"))
-    with pytest.raises(KeyboardInterrupt):
-        md.run_design([one], "calibrated", 28, recipe, start=6, options=replace(kept, callback=interrupt))
-    again = md.run_design([one], "calibrated", 28, recipe, start=6, options=kept).trace
-    assert again.lines == whole.lines
-    np.testing.assert_array_equal([each.forecast.image_error for each in again.steps], seen)
 
 
 class Wanting(StopRule):

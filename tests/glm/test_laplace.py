@@ -119,12 +119,6 @@ def test_one_parallel_sweep_is_the_bayes_committee_machine() -> None:
     np.testing.assert_allclose(found.precision.dense_real(), P, rtol=1e-8, atol=1e-9)
 
 
-def test_the_noise_variance_is_a_unit() -> None:
-    model, *_ = logistic_model(q=100, n=5)
-    other = replace(model, noise_variance=9.0)
-    np.testing.assert_allclose(mean_of(other, chunk_size=20), 3 * mean_of(model, chunk_size=20), rtol=1e-9)
-
-
 @pytest.mark.parametrize(("groups", "size"), [(3, 30), (9, 9)])  # more rows than coordinates, and fewer
 def test_chunks_live_on_the_coordinates_that_they_touch(groups, size) -> None:
     rng = np.random.default_rng(5)
