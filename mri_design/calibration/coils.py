@@ -282,8 +282,7 @@ def image_units(mixing: NDArray[np.complex128], maps: NDArray[np.complex64] | No
 def maps_before_mixing(
     mixing: NDArray[np.complex128] | None, maps: NDArray[np.complex64] | None
 ) -> NDArray[np.complex64] | None:
-    """Coil maps (slice, coil, ...) of the original coils, from the ``maps`` of coils mixed by ``mixing`` (None:
-    identity).
+    """Coil maps (slice, coil, ...) of the original coils, from the ``maps`` of coils that ``mixing`` mixed.
 
     Their root-sum-of-squares is 1 at every pixel, and 0 where that of ``maps`` is. None where there are no maps, or
     those of one coil.

@@ -435,8 +435,7 @@ class UntilError(StopRule):
         return not self._reached(forecast) and self._beyond(self._least(forecast), forecast)
 
     def _beyond(self, least: float, forecast: Forecast) -> bool:
-        """Whether the wanted error is far below what every line would leave, or below it and predictions have come to
-        rest."""
+        """Whether the wanted error is below what every line would leave, far below or with predictions at rest."""
         at_rest = forecast.recent_fall < AT_REST
         return self.error < FAR * least or (at_rest and self.error < least)
 

@@ -152,8 +152,7 @@ class ReferenceSlice:
         return replace(self.slice_model, maps=None, own_maps=self.own_maps)
 
     def unit_of(self, seen: SliceModel) -> float | Array:
-        """Factor by which images under the maps of a calibrated slice are multiplied before they are shown and
-        judged."""
+        """Factor for images under the maps of a calibrated slice, before they are shown and judged."""
         return self.unit if self.own_maps is None else seen.image_unit
 
     @property
@@ -762,8 +761,7 @@ def _chosen(
 
 
 def _means(outcomes: Sequence[Outcome]) -> tuple[NDArray[np.float64], float, NDArray[np.float64] | None]:
-    """Means over the scans for one set of lines: residual, error, and the share that a sample removes of others'
-    error."""
+    """Means over the scans for one set of lines: residual, error, and what a sample removes of others' error."""
     residual = np.asarray(np.mean([outcome.residual for outcome in outcomes], axis=0))
     shares = [outcome.removed for outcome in outcomes if outcome.removed is not None]
     return residual, _error(outcomes), np.asarray(scipy.fft.fftshift(np.mean(shares, axis=0))) if shares else None

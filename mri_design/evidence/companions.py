@@ -151,8 +151,7 @@ def loops_of_stages(slice_model: SliceModel) -> int:
 def local_posterior(
     slice_model: SliceModel, lines: Sequence[int], engine: DoubleLoop, seed: int, signal: float | None = None
 ) -> GaussianPosterior:
-    """The posterior without non-local blocks and without the limits of the other blocks in such models; see
-    `mean_stages`.
+    """The posterior without non-local blocks, and without the limits of other blocks beside them; see `mean_stages`.
 
     It is inferred anew: a loop from the first stage would keep too much of its larger variances.
     """
@@ -325,8 +324,7 @@ class RigidMotion:
 
 
 def alikeness(one: Image, other: Image) -> float:
-    """Normalised mutual information of moduli between 0 and 1, with `BINS` levels: 1 for independent images, 2 for
-    equal ones."""
+    """Normalised mutual information of moduli between 0 and 1, with `BINS` levels: from 1 (none) to 2 (equal)."""
     first, second = (np.minimum((image * BINS).astype(np.intp), BINS - 1).ravel() for image in (one, other))
     joint = np.bincount(first * BINS + second, minlength=BINS * BINS).reshape(BINS, BINS) / first.size
     alone, apart, both = (_entropy(p) for p in (joint.sum(axis=1), joint.sum(axis=0), joint))
@@ -553,13 +551,10 @@ class CompanionPrior:
         How much they may ask of the image.
     trusted : bool
         Whether they are used whatever the lines held back say of them.
-    registered : bool
-        Whether they are turned and shifted to fit the scan.
     """
 
     strength: Literal["careful", "moderate", "strong"] = "careful"
     trusted: bool = False
-    registered: bool = True
 
     def limit(self, share: float) -> float:
         """Largest rate of the block, per standard deviation of the noise (results/companions has the trials).
@@ -726,7 +721,7 @@ def choose_companions(
         The prediction without companions, whose engine infers once with every candidate, from where it ended; None
         where nothing can be held back.
     asked : CompanionPrior
-        Strength; whether companions are registered, or trusted.
+        Strength; whether companions are trusted.
     image : complex array, shape (ky, kx)
         To register to, where nothing is held back; else that of the lines that are not.
 
@@ -739,7 +734,7 @@ def choose_companions(
     """
     judged = without is not None and len(without.held) >= FEWEST
     seen = without.posterior.mean if without is not None and judged else image
-    offered = tuple(_laid_over(companion, seen, asked.registered) for companion in slice_model.companions)
+    offered = tuple(_laid_over(companion, seen) for companion in slice_model.companions)
     share = share_measured(slice_model, lines)
     held = 0 if without is None or not judged else len(without.held)
     choice = CompanionChoice(offered, held_back=held, unit=slice_model.candidates.unit, share=share)
@@ -869,14 +864,14 @@ class _Judge:
         return best
 
 
-def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
+def _laid_over(companion: Companion, image: Array) -> Offered:
     """The companion moved to where the image is."""
     if companion.refused:
         return Offered(companion, refused=companion.refused)
     across = 0.0
     try:
         companion_patches([companion.image])  # refused before it is moved, which smooths noise
-        found = register(image, companion.image) if registered and not companion.in_place else None
+        found = None if companion.in_place else register(image, companion.image)
         if found is not None:
             companion, found, across = _across(companion, found, image)
         moved = companion if found is None else replace(companion, image=found.applied(companion.image))
@@ -892,8 +887,7 @@ def _laid_over(companion: Companion, image: Array, registered: bool) -> Offered:
 
 
 def _across(companion: Companion, found: RigidMotion, image: Array) -> tuple[Companion, RigidMotion, float]:
-    """The position across the slice at which the companion's volume resembles the image clearly best, and its
-    motion."""
+    """Position across the slice at which the companion's volume fits the image clearly best, and its motion."""
     if not companion.beside:
         return companion, found, 0.0
     best, at, slices = ACROSS * (alike_after(found, image, companion.image) - 1), 0.0, companion.image
@@ -911,7 +905,7 @@ def _laid_anew(one: Offered, given: Companion, image: Array, least: float) -> Of
     """A companion as it lies over another image, if it is used, and lies elsewhere there by so many pixels."""
     if not one.used or one.motion is None:
         return one
-    again = _laid_over(given, image, True)
+    again = _laid_over(given, image)
     if again.refused or again.motion is None:
         return one
     far = again.motion.apart(one.motion, image.shape)

@@ -126,8 +126,7 @@ def _over(found: NDArray[np.float64], expected: NDArray[np.float64], noise: floa
 
 
 def energy_missing(slice_model: SliceModel, lines: Sequence[int], image: Array) -> float:
-    """Energy that an image lacks on candidates that were not measured, by comparison with those measured at the same
-    distance.
+    """Energy that an image lacks on unmeasured candidates, compared with measured ones at the same distance.
 
     The error of a posterior mean is orthogonal to the mean, so its energy is that of the truth less that of the mean;
     and the truth has as much as was measured as far from DC. Along shots there are no such candidates: NaN.
@@ -229,8 +228,7 @@ def error_evidence(
     folds: Sequence[HeldBack],
     seed: int,
 ) -> ErrorEvidence:
-    """Collect the energies from which the squared error of an image is predicted, without non-local blocks and
-    companions.
+    """Collect the energies that predict the squared error of an image, without non-local blocks and companions.
 
     Parameters
     ----------
@@ -299,8 +297,7 @@ def _log(energy: float) -> float:
 
 
 def features(known: ErrorEvidence) -> dict[str, float]:
-    """Features of one image by name; energies are relative to the sum of the posterior's variances, 0 if there are
-    none."""
+    """Features of one image by name; energies are relative to the sum of the posterior's variances, or 0."""
 
     def relative(energy: float) -> float:
         return _log(energy / known.variance) if energy > 0 else 0.0

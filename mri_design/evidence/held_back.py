@@ -264,8 +264,7 @@ def choose_phase(
 
 
 def _shared_out(z: tuple[Array, ...], model: GeneralizedLinearModel) -> tuple[Array, ...]:
-    """Convert variances of moduli to those of the sites of ``model``, shared between the parts of phased
-    coefficients."""
+    """Variances of moduli as those of the sites of ``model``, shared between the parts of phased coefficients."""
     shared: list[Array] = []
     for block, variance in zip(model.blocks, z, strict=True):
         like = block.pooled(np.ones(block.analysis.out_shape, dtype=variance.dtype))

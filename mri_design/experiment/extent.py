@@ -107,8 +107,7 @@ def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual
 
 
 def start_of_growing(recipe: Recipe, usual: int, count: int | None) -> int:
-    """Centre lines at the start of a design of ``count`` whose coil maps grow with it: few, or as many as the recipe
-    asks for.
+    """Centre lines at the start of a design of ``count`` whose coil maps grow with it.
 
     The ``usual`` number is then what it asks for. Without a count there are the most.
     """

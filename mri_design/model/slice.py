@@ -68,8 +68,7 @@ def phase_variants(
 
 
 def phase_refined(slice_model: SliceModel, image: Array) -> SliceModel:
-    """The slice with its phase estimated anew from the current image; unchanged if that shows none, or without a phase
-    prior.
+    """The slice with its phase estimated anew from the current image; unchanged if that shows none.
 
     Alternating this with inference refines image and phase together: each maximises, or nearly, for the other fixed.
     """
@@ -355,8 +354,7 @@ class SliceModel:
         return float(np.percentile(np.abs(self.central_image(lines)), 99.5))
 
     def shows_signal(self, lines: Chosen) -> bool:
-        """Whether the central block of ``lines`` holds more energy than noise would, so that there is a
-        `signal_level`."""
+        """Whether the central block of ``lines`` holds more energy than noise, so that it has a `signal_level`."""
         energy, noise = self._energy_and_noise(lines)
         return energy > noise
 

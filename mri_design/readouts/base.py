@@ -280,8 +280,7 @@ class Readouts(ABC):
 
     @abstractmethod
     def opposite_of(self, candidate: int) -> int:
-        """The candidate at -k, which measures nearly the same for a smooth phase; the candidate itself if there is
-        none."""
+        """The candidate at -k, which measures nearly the same for a smooth phase; itself if there is none."""
 
     @abstractmethod
     def central_run(self, ids: Sequence[int]) -> list[int]:

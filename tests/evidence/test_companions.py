@@ -59,7 +59,7 @@ def test_a_companion_that_moved_is_found_and_said():
     (offered,) = found.offered
     assert found.used == ("moved",)
     assert offered.motion.angle == pytest.approx(-4.0 - 2.7, abs=1.0)  # T1 itself is turned by 2.7
-    still = choice(slice_of(TRUTH, SD), moved, prior=CompanionPrior(registered=False))
+    still = choice(slice_of(TRUTH, SD), replace(moved, in_place=True))
     assert still.offered[0].motion is None
 
 
