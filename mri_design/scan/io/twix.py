@@ -1,11 +1,10 @@
 """Siemens raw data (twix, .dat) of the software lines VB, VD and VE: Cartesian slices and volumes.
 
-Measurements and readouts are found without trusting a declared size; the layouts of the binary headers are those of the
-package twixtools. Readouts become acquisitions with the names, counters and flags of ISMRMRD.
+twixtools gives the layouts of the binary headers. Its own reader loads all samples when it opens a file, so readouts are
+found here; they become acquisitions with the names, counters and flags of ISMRMRD.
 
 A measurement's header holds the protocol twice: as assignments (``sKSpace.lBaseResolution = 160``) and as nested
-parameters (``<ParamLong."iNoOfFourierLines"> { 160 }``). Only the numbers that are asked for are looked up, because
-arrays in it may declare any length.
+parameters (``<ParamLong."iNoOfFourierLines"> { 160 }``). Only the values that are needed are looked up.
 """
 
 from __future__ import annotations
@@ -31,11 +30,12 @@ from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import CORRECT_ECHOES, Loaded, ReadOptions, Source
 
 _MOST_MEASUREMENTS, _ENTRY = 64, struct.Struct("<IIQQ64s64s")
-"""Entries of the list of measurements at the start of a VD or VE file: number, file, place, length and two names."""
+"""Entry of the list of measurements at the start of a VD or VE file: number, file, place, length and two names."""
 _SMALLEST_VB_HEADER = 10_000
 _FIRST_TEXT = re.compile(rb"\w{4,40}\x00")
 _LENGTH_BITS = 2**25 - 1
 _COPY_AGAIN = "The file is cut short: copy or download it again."
+_SEPARATE = "Separate the slices, and write them as ISMRMRD."
 _CONVERT = "Convert it to ISMRMRD, with the centre (center_sample) and, off the grid, the coordinates (traj)."
 
 
@@ -54,7 +54,7 @@ class Measurement:
     data : int
         Where its first readout begins.
     several_headers : bool
-        Whether every channel of a readout has the whole header before it (VB), or a short one of its own (VD, VE).
+        Whether each channel of a readout follows a whole header (VB) or a short one (VD, VE).
     limits : ReadLimits
         Sizes must lie within ``max_side``, and there are at most ``max_readouts``.
     """
@@ -68,101 +68,76 @@ class Measurement:
 
     @property
     def layouts(self) -> tuple[np.dtype[Any], int, int]:
-        """The header of a readout, and how many bytes of headers are before its channels, and before each of them."""
+        """The header of a readout, and the bytes of headers before its channels and before each of them."""
         known = optional_package("twixtools.mdh_def", "twix")
         if self.several_headers:
             return (whole := np.dtype(known.VB17_header)), 0, whole.itemsize
         return (whole := np.dtype(known.Scan_header)), whole.itemsize, np.dtype(known.Channel_header).itemsize
 
-    def word(self, name: str) -> str:
-        """Word behind ``name =``; empty where there is no such line."""
-        return self._behind(rf"^{re.escape(name)}{_VALUE}")
-
-    def quoted(self, name: str) -> str:
-        """The text, of up to 256 characters, in quotation marks behind ``name =``; empty where there is none."""
+    def text_of(self, name: str) -> str:
+        """The text, of up to 256 characters, in quotation marks behind ``name =``; may be empty."""
         return self._behind(rf'^{re.escape(name)}[ \t]*=[ \t]*"{{1,2}}([^"\r\n]{{1,256}})"').strip()
-
-    def _behind(self, pattern: str) -> str:
-        found = re.search(pattern, self.text, re.MULTILINE)
-        return "" if found is None else found[1]
 
     def series(self, name: str) -> dict[int, float]:
         """The numbers behind ``name[0] =``, ``name[1] =``, ..., by index; NaN for what is no number."""
         found = re.finditer(rf"^{re.escape(name)}\[(\d{{1,4}})\]{_VALUE}", self.text, re.MULTILINE | re.ASCII)
         numbers: dict[int, float] = {}
-        for one in found:  # headers say a protocol more than once
+        for one in found:  # headers contain a protocol more than once
             numbers.setdefault(int(one[1]), as_number(one[2]))
         return numbers
 
     def whole(self, name: str, default: int | None = None, largest: int | None = None) -> int:
-        """A whole number, decimal or hexadecimal, from 0 (or, without a default, 1)."""
-        word, most = self.word(name), self.limits.max_side if largest is None else largest
+        """The whole number behind ``name =``, decimal or hexadecimal; at least 1 if it has no default."""
+        word, most = self._behind(rf"^{re.escape(name)}{_VALUE}"), self.limits.max_side if largest is None else largest
         if not word and default is not None:
             return default
-        number = int(word, 0) if _WHOLE.fullmatch(word) else -1
-        least = 1 if default is None else 0
+        number, least = int(word, 0) if _WHOLE.fullmatch(word) else -1, int(default is None)
         if not least <= number <= most:
             got = repr(word) if word else "nothing"
             raise InputError(f"{self.field}: {name}", got, f"a whole number from {least} to {most}")
         return number
 
-    def real(self, name: str, default: float, least: float, most: float, word: str | None = None) -> float:
-        """A number within bounds; ``default`` where the protocol does not say."""
-        word = self.word(name) if word is None else word
+    def real(self, name: str, default: float, least: float, most: float) -> float:
+        """The number behind ``name =``, within bounds."""
+        return self._bounded(name, self._behind(rf"^{re.escape(name)}{_VALUE}"), default, least, most)
+
+    def nested(self, name: str, default: float) -> float:
+        """The number of a nested parameter."""
+        gap = r"\s{0,99}"
+        precision = rf"(?:<Precision>\s{{0,9}}\d{{1,9}}{gap})?"
+        word = self._behind(rf'<Param(?:Long|Double)\."{name}">{gap}\{{{gap}{precision}([^\s}}]{{1,40}})')
+        return self._bounded(name, word, default, 0.0, float(self.limits.max_side))
+
+    def _behind(self, pattern: str) -> str:
+        found = re.search(pattern, self.text, re.MULTILINE)
+        return "" if found is None else found[1]
+
+    def _bounded(self, name: str, word: str, default: float, least: float, most: float) -> float:
         number = as_number(word) if word else default
         if word and not least <= number <= most:
             raise InputError(f"{self.field}: {name}", repr(word), f"a number from {least:g} to {most:g}")
         return number
 
-    def nested(self, name: str, default: float) -> float:
-        """A parameter of the nested part."""
-        gap = r"\s{0,99}"
-        precision = rf"(?:<Precision>\s{{0,9}}\d{{1,9}}{gap})?"
-        word = self._behind(rf'<Param(?:Long|Double)\."{name}">{gap}\{{{gap}{precision}([^\s}}]{{1,40}})')
-        return self.real(name, default, 0.0, float(self.limits.max_side), word)
-
 
 def recognises(path: Path) -> bool:
     """Whether a file begins as Siemens raw data of the software lines VB, VD and VE do."""
     with path.open("rb") as stream:
-        start = _first_header(stream.read(8 + _ENTRY.size))
-        if start is None:
+        head = stream.read(8 + _ENTRY.size).ljust(8 + _ENTRY.size, b"\0")
+        first, count = struct.unpack_from("<II", head)
+        start = 0 if first >= _SMALLEST_VB_HEADER else int(_ENTRY.unpack_from(head, 8)[2])
+        if (start and not 1 <= count <= _MOST_MEASUREMENTS) or start >= path.stat().st_size:
             return False
-        try:
-            stream.seek(start)
-        except (OSError, OverflowError):
-            return False
-        head = stream.read(64)
-    return _FIRST_TEXT.match(head[8:]) is not None
-
-
-def _first_header(head: bytes) -> int | None:
-    """Where the header of the first measurement should be; None where this is no such file."""
-    if len(head) < 8 + _ENTRY.size:
-        return None
-    first, count = struct.unpack_from("<II", head)
-    if first >= _SMALLEST_VB_HEADER:
-        return 0
-    place = int(_ENTRY.unpack_from(head, 8)[2])
-    return place if 1 <= count <= _MOST_MEASUREMENTS and place < 2**62 else None
+        stream.seek(start)
+        return _FIRST_TEXT.match(stream.read(64)[8:]) is not None
 
 
 def find_measurements(path: Path, stream: IO[bytes], limits: ReadLimits) -> list[Measurement]:
-    """The measurements of a file, in its order; the last one is that which was asked for at the scanner.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file, for messages.
-    stream : binary stream
-        The file, which `recognises` recognised.
-    limits : ReadLimits
-        Bound on the length of a header.
+    """The measurements of a file in its order: adjustments, and last the measurement itself.
 
     Raises
     ------
     InputError
-        Where a measurement or its header leads out of the file, or a header is too long.
+        If a measurement or its header leads out of the file, or a header is longer than the limits allow.
     """
     size = stream.seek(0, 2)
     stream.seek(0)
@@ -176,48 +151,37 @@ def find_measurements(path: Path, stream: IO[bytes], limits: ReadLimits) -> list
                 raise InputError(field, f"{size} bytes", "its place in the file", _COPY_AGAIN)
             start, length = _ENTRY.unpack_from(head, 8 + number * _ENTRY.size)[2:4]
             end = start + length if length or count > 1 else size
-        if end > size:
-            raise InputError(field, f"{size} bytes of file", f"{end}, as declared", _COPY_AGAIN)
-        if end - start < 8:
-            raise InputError(field, f"{end - start} bytes", "a header and readouts", _COPY_AGAIN)
+        if end > size or end - start < 8:
+            raise InputError(field, f"{size} bytes of file", f"a header and readouts up to {end}", _COPY_AGAIN)
         stream.seek(start)
         length, _ = struct.unpack("<II", stream.read(8))
-        if not 8 < length <= limits.max_text_bytes:
-            raise InputError(f"{field}: header", f"{length} bytes declared", f"9 to {limits.max_text_bytes} bytes")
-        if start + length > end:
-            got = f"{length} bytes declared, {end - start} there"
-            raise InputError(f"{field}: header", got, "a whole header", _COPY_AGAIN)
+        if not 8 < length <= min(limits.max_text_bytes, end - start):
+            wanted = f"9 to {limits.max_text_bytes} bytes, of {end - start} in the file"
+            raise InputError(f"{field}: header", f"{length} bytes declared", wanted, _COPY_AGAIN)
         text = stream.read(length - 8).decode("latin-1")
         found.append(Measurement(field, end, text, start + length, old, limits))
     return found
 
 
 def flag_of(name: str) -> int:
-    """The number of a readout's flag (from 0) by the name that twixtools gives."""
+    """The number of a readout's flag (from 0) by its name in twixtools."""
     return int(optional_package("twixtools.mdh_def", "twix").mask_dict[name])
 
 
 def find_readouts(stream: IO[bytes], measurement: Measurement) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """The readouts of a measurement, up to its end mark; records that hold no samples are passed over.
-
-    Parameters
-    ----------
-    stream : binary stream
-        The file.
-    measurement : Measurement
-        One of `find_measurements`.
+    """The readouts of a measurement up to its end mark, without records that hold no samples.
 
     Returns
     -------
     places : int array, shape (readout,)
         Where each begins in the file, its header included.
     heads : structured array, shape (readout,)
-        Their headers, with the names that twixtools gives.
+        Their headers, with the names of twixtools.
 
     Raises
     ------
     InputError
-        Naming the readout where the file ends before the end mark, one holds nothing, or there are too many.
+        Naming the readout if the file ends before the end mark, one holds nothing, or there are too many.
     """
     whole, first, between = measurement.layouts
     fields: Any = whole.fields
@@ -240,11 +204,8 @@ def find_readouts(stream: IO[bytes], measurement: Measurement) -> tuple[NDArray[
             length = first + channels * (between + 8 * samples) if samples and channels else 0
             places.append(place)
             heads.append(head)
-        if length < whole.itemsize:
-            got = f"{channels} channels of {samples} samples, {length} bytes"
-            raise InputError(field, got, "a readout", "Copy or download the file again.")
-        if place + length > measurement.end:
-            got = f"{measurement.end - place} of its {length} bytes"
+        if not whole.itemsize <= length <= measurement.end - place:
+            got = f"{channels} channels of {samples} samples, {length} bytes, of {measurement.end - place} in the file"
             raise InputError(field, got, "a whole readout", _COPY_AGAIN)
         if len(heads) > measurement.limits.max_readouts:
             raise InputError(field, "more readouts", f"at most {measurement.limits.max_readouts}")
@@ -273,22 +234,15 @@ _HEAD = np.dtype(
 )
 _NOISE = 19
 _NOISE_BANDWIDTH, _ADJUSTMENT_DWELL = 130.0, 5.0
-"""Hertz over a whole noise readout, and microseconds from sample to sample where coil sensitivities are adjusted."""
+"""Hertz over a whole noise readout, and microseconds between samples in the adjustment of coil sensitivities."""
 
 
 def heads_of(stored: NDArray[Any], measured: Measurement) -> NDArray[Any]:
-    """The headers of readouts as those of acquisitions.
+    """The headers of the readouts of a measurement as headers of acquisitions.
 
-    Lines and partitions are counted so that the centre of k-space is where `read_protocol` says: a readout says
-    itself which of its counters is at the centre. Noise readouts, whose bandwidth no protocol tells, are taken to last
-    1/130 s, which is how scanners of this maker measure noise.
-
-    Parameters
-    ----------
-    stored : structured array, shape (readout,)
-        Headers of the readouts of a measurement, as `find_readouts` gives them.
-    measured : Measurement
-        The same.
+    Lines and partitions are counted so that the centre of k-space is at half the matrix: a readout says which of its
+    counters is at the centre. No protocol has the bandwidth of noise readouts; scanners of this maker take 1/130 s for
+    one.
     """
     heads, (header, centres) = np.zeros(len(stored), _HEAD), read_protocol(measured)
     encoding = header.encodings[0]
@@ -307,13 +261,13 @@ def heads_of(stored: NDArray[Any], measured: Measurement) -> NDArray[Any]:
         centre = stored[own].astype(np.int64)
         heads["idx"][name] += encoding.encoded.matrix[axis] // 2 - (centre if centre[~noise].any() else unsaid)
     samples = np.maximum(heads["number_of_samples"], 1)
-    adjustment = "AdjCoilSens" in measured.quoted("tProtocolName")  # of coil sensitivities
+    adjustment = "AdjCoilSens" in measured.text_of("tProtocolName")  # of coil sensitivities
     of_noise = _ADJUSTMENT_DWELL if adjustment else 1e6 / (_NOISE_BANDWIDTH * samples)
     heads["sample_time_us"] = np.where(noise, of_noise, measured.whole("sRXSPEC.alDwellTime[0]", 0, 10**9) / 1000)
     place = stored["SliceData"]["SlicePos"]
     heads["position"] = np.stack([place["Sag"], place["Cor"], place["Tra"]], axis=-1)
     w, x, y, z = stored["SliceData"]["Quaternion"].astype(np.float64).T  # a unit quaternion, its real part first
-    with np.errstate(over="ignore", invalid="ignore"):  # a place that makes no sense is left out later
+    with np.errstate(over="ignore", invalid="ignore"):  # impossible places are left out later
         for name, columns in (
             ("phase_dir", [1 - 2 * (y * y + z * z), 2 * (x * y + z * w), 2 * (x * z - y * w)]),
             ("read_dir", [2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w)]),
@@ -327,18 +281,15 @@ def heads_of(stored: NDArray[Any], measured: Measurement) -> NDArray[Any]:
 def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     """One image series of the last measurement in an open file.
 
-    Earlier measurements of the file are the scanner's adjustments; their noise readouts are taken where the last one
-    has none and they have the same number of channels. Everything else is as for ISMRMRD files (`ismrmrd.opened`):
-    lines are placed by their counter relative to the centre of k-space, reversed readouts are turned, what a partial
-    echo leaves out stays empty, the oversampling of readouts is removed, noise readouts give the noise covariance, and
-    a volume becomes one plane (ky, kz) for every readout position.
+    Earlier measurements of the file are adjustments; their noise readouts are taken if the last measurement has none
+    and they have its number of channels. Everything else is as for ISMRMRD files (`ismrmrd.opened`).
 
     Raises
     ------
     MissingPackageError
-        Without the package twixtools, from which the layouts of the headers are.
+        Without the package twixtools.
     InputError
-        On anything that does not fit, with the index of the readout, and where the file is cut short.
+        With the index of the readout that does not fit, and if the file is cut short.
 
     Notes
     -----
@@ -351,7 +302,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         (header, _), (places, stored) = read_protocol(last), find_readouts(stream, last)
         heads, (_, first, between) = heads_of(stored, last), last.layouts
         channels = np.unique(heads["active_channels"])
-        for adjustment in reversed(earlier):  # without noise readouts, those of the nearest measurement before
+        for adjustment in reversed(earlier):  # the nearest one with noise readouts
             if has_flag(heads["flags"], _NOISE).any():
                 break
             others, stored = find_readouts(stream, adjustment)
@@ -384,7 +335,7 @@ _CALIBRATION = {2: "embedded", 4: "separate", 8: "separate", 16: "interleaved", 
 """Meanings of ``sPat.ucRefScanMode``."""
 _VOLUME = 4
 RECEIVER_BANDWIDTH = 0.793
-"""Noise that the receiver's filter lets through over that of white noise: what the ISMRMRD converter writes."""
+"""Share of white noise that the receiver's filter lets through, as the ISMRMRD converter writes it."""
 _FOURIER_SIGN = 1
 """Samples of this maker go with exp(2πi k·r) along the directions of readouts, see docs/left-and-right.md."""
 _MICROSECONDS = 1e3  # a millisecond
@@ -395,49 +346,43 @@ _VALUE = r"[ \t]*=[ \t]*([^\s]{1,40})"
 
 
 def read_protocol(read: Measurement) -> tuple[MrdHeader, tuple[int, int]]:
-    """Read the parts of a measurement's header that place its readouts.
-
-    Parameters
-    ----------
-    read : Measurement
-        One of `find_measurements`.
+    """The header of a measurement, as far as it places readouts.
 
     Returns
     -------
     header : MrdHeader
-        The one encoding of a measurement: a readout is as long as the matrix says, oversampling included, and lines
-        and partitions are counted so that the centre of k-space is at half the matrix.
+        With one encoding: a readout is as long as the matrix says, oversampling included, and lines and partitions are
+        counted so that the centre of k-space is at half the matrix.
     centre : tuple of int
-        Line and partition at the centre of k-space as the scanner's own counters have it, for sequences that do not
-        write it into their readouts.
+        Line and partition at the centre of k-space by the scanner's own counters, for sequences that do not write it
+        into their readouts.
 
     Raises
     ------
     InputError
-        For sizes that are missing or make no sense, and measurements that are not lines of a grid, by name.
+        For sizes that are missing or impossible, and measurements that are not lines of a grid.
     """
     # First, that it is lines of a grid, one slice at a time.
-    number = read.whole("sKSpace.ucTrajectory", 1)
-    if number != 1:
-        kind = _TRAJECTORIES.get(number, f"number {number}")
-        raise InputError(f"{read.field}: sKSpace.ucTrajectory", f"a {kind} trajectory", "Cartesian lines", _CONVERT)
-    if read.whole("sFastImaging.lEPIFactor", 1) > 1:
-        raise InputError(f"{read.field}: sFastImaging.lEPIFactor", "echo-planar imaging", "lines", CORRECT_ECHOES)
-    bands = read.whole("sSliceAcceleration.lMultiBandFactor", 1)
-    if bands > 1:
-        field = f"{read.field}: sSliceAcceleration.lMultiBandFactor"
-        raise InputError(field, f"{bands} slices at once", "one at a time", "Separate them, and write them as ISMRMRD.")
-    # Second, the grid, and where the scanner's counters have its centre.
+    trajectory = read.whole("sKSpace.ucTrajectory", 1)
+    kind = f"a trajectory of the kind {_TRAJECTORIES.get(trajectory, trajectory)}"
+    for name, got, wanted, cure in (
+        ("sKSpace.ucTrajectory", kind, "Cartesian lines", _CONVERT),
+        ("sFastImaging.lEPIFactor", "echo-planar imaging", "lines", CORRECT_ECHOES),
+        ("sSliceAcceleration.lMultiBandFactor", "several slices at once", "one slice at a time", _SEPARATE),
+    ):
+        if read.whole(name, 1) not in ((1,) if kind is got else (0, 1)):
+            raise InputError(f"{read.field}: {name}", got, wanted, cure)
+    # Second, the grid and its centre by the scanner's counters.
     encoding = _encoding(read)
     _, *sizes = encoding.encoded.matrix
     names = ("iNoOfFourierLines", "iNoOfFourierPartitions")
     counts = [round(read.nested(name, size)) for name, size in zip(names, sizes, strict=True)]
     line, partition = (max(size // 2 - (size - count), 0) for size, count in zip(sizes, counts, strict=True))
-    # Finally, how it was measured, for people and for files that are made of it.
+    # Finally, how it was measured.
     times, contrasts = read.series("alTE"), range(read.whole("lContrasts", 1, _MOST_CONTRASTS))
     echo_times = tuple(times.get(contrast, math.nan) / _MICROSECONDS for contrast in contrasts)
     identifiers = {
-        "ProtocolName": read.quoted("tProtocolName"),
+        "ProtocolName": read.text_of("tProtocolName"),
         "RepetitionTime": sole_value(time / _MICROSECONDS for time in read.series("alTR").values() if time),
         "EchoTime": sole_value(echo_times),
         "FlipAngle": sole_value(read.series("adFlipAngleDegree").values()),
