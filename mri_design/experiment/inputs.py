@@ -29,9 +29,9 @@ from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.scan.calibration import AnyScan, measure_noise, with_volume_noise
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, summarised
-from mri_design.scan.io.acquisitions import Noise, noise_of_data, noise_of_samples
 from mri_design.scan.io.formats import mask_of_measured, read, read_noise, summary, with_maps
 from mri_design.scan.io.layouts import looks_signed
+from mri_design.scan.io.raw_data import Noise, noise_of_data, noise_of_samples
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
 from mri_design.scan.io.source import Content
 from mri_design.scan.io.stored_arrays import ArrayHeader, scan_of_arrays

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, SourceImage
-from mri_design.scan.io.mrd_header import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_SIZES
+from mri_design.scan.io.raw_data import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_SIZES
 from mri_design.templates import environment
 
 if TYPE_CHECKING:  # loaded where a file is written

@@ -1,4 +1,4 @@
-"""Files that are either complete or absent: written beside their place, synced, then renamed."""
+"""Files that are either complete or absent: written under another name, synced, then renamed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PREFIX, _SUFFIX = ".mri-design-", ".partial"
 
 
 def require_folder_of(path: Path) -> None:
-    """Refuse to write something into a folder that does not exist: its name may be mistyped, and none is made silently.
+    """Refuse to write into a folder that does not exist: its name may be mistyped.
 
     Raises
     ------
     InputError
-        Naming the folder, and the nearest name of one that there is.
+        Naming the folder, and an existing folder with a similar name.
     """
     folder = path.absolute().parent
     if folder.is_dir():
@@ -41,23 +41,23 @@ def require_folder_of(path: Path) -> None:
         raise InputError("out", got, "a name in a folder", f"Give another {option('out')}.", _ARGUMENTS)
     with suppress(OSError):
         near = did_you_mean(missing.name, [other.name for other in missing.parent.iterdir() if other.is_dir()])
-    got, wanted = f"{path}, and there is no folder {missing}", "a name in a folder that exists"
+    got, wanted = f"{path}, and the folder {missing} does not exist", "a name in a folder that exists"
     raise InputError("out", got, wanted, f"{near} {cure}".strip(), _ARGUMENTS)
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Replace the file at ``path`` by ``content``, completely or not at all.
 
-    The bytes go to a temporary in the same folder, are synced to the disk, and take the name in one rename.
-    An older file stays intact until then. The temporary is removed on failure.
+    The bytes go to a temporary file in the same folder, are synced to the disk, and the file is renamed. An older file
+    stays intact until then. The temporary file is removed on failure.
 
     Raises
     ------
     InputError
-        Where ``path`` is a symbolic link or names no file.
+        If ``path`` is a symbolic link or names no file.
     OSError
-        Where the disk is full, a size limit is reached or the folder cannot be written; ``filename`` and
-        the message hold ``path``.
+        If the disk is full, a size limit is reached or the folder cannot be written; ``filename`` and the message hold
+        ``path``.
     """
     with replacing(Path(path)) as stream:
         stream.write(content)
@@ -76,7 +76,7 @@ def write_json(path: str | os.PathLike[str], content: Any) -> None:
     Raises
     ------
     InputError
-        Where ``content`` holds NaN, infinities or objects that JSON has no form for. Nothing is written.
+        If ``content`` holds NaN, infinities or objects that JSON cannot hold. Nothing is written.
     """
     try:
         text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False, default=_plain)
@@ -91,7 +91,7 @@ def write_npy(path: str | os.PathLike[str], array: ArrayLike) -> None:
     Raises
     ------
     InputError
-        Where the array holds Python objects, which only pickle could store.
+        If the array holds Python objects, which only pickle could store.
     """
     with replacing(Path(path)) as stream:
         np.save(stream, _without_objects(array, str(path)))
@@ -105,7 +105,7 @@ def write_npy_parts(
     *,
     axes: int = 1,
 ) -> None:
-    """Replace the file at ``path`` by an array whose parts along its first axes come one by one; see `write_bytes`.
+    """Replace the file at ``path`` by an array that is written in parts along its first axes; see `write_bytes`.
 
     Parameters
     ----------
@@ -116,14 +116,14 @@ def write_npy_parts(
     dtype : dtype
         Of its numbers.
     parts : iterable of arrays, shape ``shape[axes:]``
-        As many as the first axes say, the last of these fastest, of which one is in memory at a time.
+        All parts in order, of which one is in memory at a time.
     axes : int
-        How many axes these are.
+        Number of the first axes.
 
     Raises
     ------
     InputError
-        For a part of another shape, or another number of them; the file stays as it was.
+        For a part of another shape, or another number of parts; the old file is kept.
     """
     kind = np.dtype(dtype)
     with replacing(Path(path)) as stream:
@@ -147,31 +147,30 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> 
     Raises
     ------
     InputError
-        Where a name is not a plain identifier, or an array holds Python objects.
+        If a name is not a plain identifier, or an array holds Python objects.
     """
     with replacing(Path(path)) as stream:
         _put_archive(stream, arrays, str(path))
 
 
 def npy_bytes(array: ArrayLike) -> bytes:
-    """Bytes that `write_npy` writes."""
+    """The bytes of an npy file."""
     written = io.BytesIO()
     np.save(written, _without_objects(array, "npy"))
     return written.getvalue()
 
 
 def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
-    """Bytes that `write_npz` writes."""
+    """The bytes of an npz file."""
     written = io.BytesIO()
     _put_archive(written, arrays, "npz")
     return written.getvalue()
 
 
 def remove_stale_temporaries(folder: str | os.PathLike[str]) -> list[Path]:
-    """Remove what an interrupted write left in ``folder``; the paths that were removed, sorted.
+    """Remove the temporary files of interrupted writes from ``folder``, and return their paths, sorted.
 
-    The caller must be the folder's only writer. Only regular files with this module's own temporary names
-    are touched, and sub-folders are left alone.
+    The caller must be the folder's only writer. Sub-folders and other files are left alone.
     """
     removed = []
     for entry in sorted(Path(folder).iterdir()):
@@ -184,14 +183,14 @@ def remove_stale_temporaries(folder: str | os.PathLike[str]) -> list[Path]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A stream whose content takes the place of the file where all goes well; see `write_bytes` for the guarantees."""
+    """A stream whose content replaces the file if no error occurs; see `write_bytes` for the guarantees."""
     if path.name in ("", ".", "..") or path.is_symlink():
         got = "a symbolic link" if path.is_symlink() else "a folder"
         raise InputError(str(path), got, "the name of a file", "Name the file itself.")
     temporary = path.parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
     try:
-        # "x" refuses to follow or reuse anything that already stands at the temporary's name; with "+" NumPy calls
-        # write(), which says why it failed, instead of its own tofile().
+        # "x" refuses a file or link with the temporary name; with "+" NumPy calls write(), which says why it failed,
+        # instead of its own tofile().
         with temporary.open("xb+") as stream:
             yield stream
             stream.flush()

@@ -23,16 +23,16 @@ AXES: tuple[str, ...] = (
     *("read", "phs1", "phs2", "coil", "maps", "te", "coeff", "coeff2"),
     *("iter", "cshift", "time", "time2", "level", "slice", "avg", "batch"),
 )
-"""Meanings of BART's axes, by its own names in lower case."""
+"""BART's names of its axes in lower case."""
 
 _DATA = ("read", "phs1", "phs2", "coil", "slice")
 _SLICES, _IMAGES = ("slice", "coil", "k0", "k1"), ("slice", "row", "col")
-"""Names of the axes of stacks, as they are read slice by slice."""
+"""Names of the axes of stacks that are read slice by slice."""
 _LONGEST_HEADER = 2**20
 _GATHERED = 4.0
-"""Least energy of a plane's strongest column over that of the median one; shots have nearly the same energy."""
+"""Least energy of a plane's strongest column over the median one's; shots have nearly equal energies."""
 _EVEN = 2.0
-"""Most energy of the strongest partition over that of the median one at which partitions are taken for slices."""
+"""Energy of the strongest partition over the median one's, below which partitions are taken for slices."""
 _CURES = {
     "avg": "Average first: `bart avg -w $(bart bitmask 14) NAME averaged`.",
     "maps": "Take one set: `bart slice 4 0 NAME first`, or make one alone: `bart ecalib -m1`.",
@@ -40,22 +40,22 @@ _CURES = {
 
 
 _SERIES = {"te": ("echo", "contrast"), "time": ("frame", "repetition")}
-"""Axes of which one entry can be read where they are named, by our name, and what chooses it."""
+"""Axes of which one entry is read if their names are given: our name, and the counter that chooses it."""
 
 
 def pair_of(path: Path) -> tuple[Path, Path]:
-    """Header and samples of the pair that a name means: NAME, NAME.hdr or NAME.cfl."""
+    """Header and samples of a pair by the name NAME, NAME.hdr or NAME.cfl."""
     stem = path.with_suffix("") if path.suffix in (".hdr", ".cfl") else path
     return stem.with_name(stem.name + ".hdr"), stem.with_name(stem.name + ".cfl")
 
 
 def is_bart(path: Path) -> bool:
-    """Whether a path names such a pair: it ends in .cfl or .hdr, or nothing is there but a header of that name."""
+    """Whether a path names a pair: it ends in .cfl or .hdr, or only a header of that name exists."""
     return path.suffix in (".hdr", ".cfl") or (not path.exists() and pair_of(path)[0].exists())
 
 
 recognises = is_bart
-"""A pair is recognised by names, because only one file of it need be named."""
+"""By names, because a user may give either file of a pair."""
 
 
 def read_pair(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> NDArray[np.complex64]:
@@ -66,7 +66,7 @@ def read_pair(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> NDArray[np.com
     path : Path
         NAME, NAME.hdr or NAME.cfl.
     limits : ReadLimits
-        Bounds that the header's lengths are held to before the samples are read.
+        Bounds on the header's lengths, which are checked before the samples are read.
 
     Returns
     -------
@@ -75,13 +75,13 @@ def read_pair(path: Path, limits: ReadLimits = DEFAULT_LIMITS) -> NDArray[np.com
     Raises
     ------
     InputError
-        Where half of the pair is missing, the header has no such lengths, or there are more or fewer samples.
+        If half of the pair is missing, the header has no valid lengths, or there are more or fewer samples.
     """
     return _read(*_checked(path, limits))
 
 
 def _checked(path: Path, limits: ReadLimits) -> tuple[Path, tuple[int, ...]]:
-    """The file of a pair's samples and the lengths of its axes; refused as `read_pair` says."""
+    """The file of a pair's samples and the lengths of its axes, checked as for `read_pair`."""
     header, samples = pair_of(path)
     for half, other in ((header, samples), (samples, header)):
         if not half.exists() and other.exists():
@@ -95,7 +95,7 @@ def _checked(path: Path, limits: ReadLimits) -> tuple[Path, tuple[int, ...]]:
 
 
 def _read(samples: Path, lengths: tuple[int, ...], first: int = 0) -> NDArray[np.complex64]:
-    """Samples of a file from the ``first`` one on, copied: a file that is mapped may be cut while it is in use."""
+    """Samples of a file from the ``first`` one on; not mapped, because a mapped file may be cut while it is in use."""
     count = math.prod(lengths)
     stored = np.fromfile(samples, "<c8", count, offset=8 * first)
     if len(stored) != count:
@@ -104,20 +104,20 @@ def _read(samples: Path, lengths: tuple[int, ...], first: int = 0) -> NDArray[np
 
 
 def opened(path: Path, options: ReadOptions) -> Source:
-    """K-space or, with a header file's ``kind`` ("image domain ..."), images that BART or its like wrote.
+    """K-space or, with a header file's ``kind`` ("image domain ..."), images in BART's format.
 
     Axes are BART's: readout, phase encode, second phase encode, coil and, 14th, slice; all others must have length 1.
     A volume becomes one plane (ky, kz) for each readout position; (1, ky, kz, coil) is one such plane. Samples along a
-    trajectory have a readout of length 1, too, (1, sample, shot, coil), and their trajectory (3, sample, shot) in a
-    pair NAME_traj beside them, or the one that the header file names as ``trajectory``; there it may say the ``matrix``
-    of the image. The header file NAME.json may also say ``noise_variance``, ``zero_filled_k1_columns``, and, as
-    ``"encoding": "plane"``, that samples without readouts are those of a plane. Slices can be read one by one.
+    trajectory have a readout of length 1 too, (1, sample, shot, coil), and their trajectory (3, sample, shot) in the
+    pair NAME_traj of the same folder, or the one that the header file names as ``trajectory``; it may also give the
+    ``matrix`` of the image. The header file NAME.json may also say ``noise_variance``, ``zero_filled_k1_columns``, and,
+    as ``"encoding": "plane"``, that samples without readouts are those of a plane. Slices can be read one by one.
 
     Raises
     ------
     InputError
-        On anything else than such a pair, naming the file and the field; zeros and ones alone are a mask, as
-        ``mri-design export --to cfl`` writes it, and no data.
+        For any other pair, naming the file and the field; also for zeros and ones alone, which are a mask, as
+        ``mri-design export --to cfl`` writes it.
     """
     header = stored_arrays.read_header_file(pair_of(path)[1], options)
     dims = None if options.dims is None else tuple(options.dims)
@@ -144,9 +144,9 @@ def opened(path: Path, options: ReadOptions) -> Source:
 
 
 def _loaded(path: Path, lengths: tuple[int, ...], header: stored_arrays.ArrayHeader, limits: ReadLimits) -> Content:
-    """The samples of a pair that is no stack of slices, with names of their axes."""
+    """The scan or images of a pair that is no stack of slices."""
     stored = _read(path, lengths)
-    if header.dims is not None:  # given instead of BART's own names
+    if header.dims is not None:  # they replace BART's own names
         array = stored.reshape(_kept(stored.shape, header.dims))
         return stored_arrays.scan_of_arrays(path, "kspace", {"kspace": array}, header, limits)
     _refuse_further_axes(stored)
@@ -171,7 +171,7 @@ def _loaded(path: Path, lengths: tuple[int, ...], header: stored_arrays.ArrayHea
 
 
 def _kept(shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[int, ...]:
-    """Lengths of the axes that are named: those of several entries, or the first ones."""
+    """Lengths of the named axes: those with several entries, or the first ones."""
     several = [axis for axis, side in enumerate(shape) if side > 1]
     if len(several) == len(dims):
         return tuple(shape[axis] for axis in several)
@@ -179,14 +179,14 @@ def _kept(shape: tuple[int, ...], dims: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _lengths(header: Path) -> tuple[int, ...]:
-    """The axes that a header declares, as 16 lengths."""
+    """The 16 lengths that a header declares."""
     lines = read_small(header, _LONGEST_HEADER).decode("ascii", "replace").splitlines()
     wanted = f"a line '# Dimensions' and under it up to {len(AXES)} whole numbers of at least 1"
     try:
         words = lines[[line.strip() for line in lines].index("# Dimensions") + 1].split()
     except (ValueError, IndexError):
         raise InputError(str(header), (lines or [""])[0][:60], wanted) from None
-    # Numbers of more than nine digits are no length of anything that could be read.
+    # No array that could be read has a length of ten digits.
     good = 1 <= len(words) <= len(AXES) and all(word.isdecimal() and len(word) < 10 for word in words)
     lengths = tuple(int(word) for word in words) if good else (0,)
     if min(lengths) < 1:
@@ -208,7 +208,7 @@ def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
 
 
 def _refuse_coils(stored: NDArray[np.complex64], number: int) -> None:
-    """Refuse coils along an axis that is not theirs, where nothing but readouts and phase encodes lies beside them."""
+    """Refuse coils along another axis than the fourth, if the other axes are readouts and phase encodes."""
     several = [axis for axis, length in enumerate(stored.shape) if length > 1]
     if len(several) != 3 or number not in several:
         return
@@ -222,7 +222,7 @@ def _refuse_coils(stored: NDArray[np.complex64], number: int) -> None:
 
 
 def _refuse_slices(array: NDArray[np.complex64], named: Sequence[str]) -> None:
-    """Refuse slices that stand as partitions: the energy of partitions gathers in the middle, as that of readouts."""
+    """Refuse slices along the axis of partitions: the energy of partitions would gather in the middle."""
     if any(named.count(name) and named.index(name) not in gathering(array) for name in ("k0", "k1")):
         return
     axis = named.index("k2")
@@ -244,8 +244,8 @@ def _refuse_mask(array: NDArray[np.complex64]) -> None:
 def _is_plane(samples: Path, array: NDArray[np.complex64], header: stored_arrays.ArrayHeader) -> bool:
     """Whether samples (1, ...) are those of a plane (ky, kz), not of shots along a trajectory.
 
-    Both have the same axes. A plane has no trajectory beside it; either its header says so (``"encoding": "plane"``)
-    or the energy gathers in the middle of both its phase encodes, as it does not over shots.
+    Both have the same axes. A plane has no trajectory; either its header file names it (``"encoding": "plane"``), or
+    the energy gathers in the middle of both phase encodes, as it does not along shots.
     """
     told = KINDS.get(str(header.content.get("encoding")))
     if told is not None and told.square:
@@ -258,7 +258,7 @@ def _is_plane(samples: Path, array: NDArray[np.complex64], header: stored_arrays
 
 
 def _trajectory_beside(samples: Path, header: stored_arrays.ArrayHeader) -> Path | None:
-    """The pair in the same folder with the trajectory of samples, by its usual name or that of the header."""
+    """The pair in the same folder with the trajectory, by its usual name or the header file's."""
     named = str(header.content.get("trajectory", f"{samples.stem}_traj"))
     plain = Path(named).name == named
     return samples.with_name(named) if plain and pair_of(samples.with_name(named))[0].exists() else None
@@ -267,7 +267,7 @@ def _trajectory_beside(samples: Path, header: stored_arrays.ArrayHeader) -> Path
 def _along_trajectory(
     samples: Path, array: NDArray[np.complex64], header: stored_arrays.ArrayHeader, limits: ReadLimits
 ) -> Content:
-    """Samples (1, sample, shot, coil, slice), with the trajectory beside them."""
+    """Samples (1, sample, shot, coil, slice) with the trajectory in another pair."""
     beside = _trajectory_beside(samples, header)
     if beside is None:
         cure = 'Name a pair as "trajectory" in the header file; of a plane (1, ky, kz) say "encoding": "plane" there.'

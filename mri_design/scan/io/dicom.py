@@ -1,7 +1,7 @@
-"""DICOM images: magnitudes to simulate scans from.
+"""DICOM images: magnitudes for simulations.
 
-Scaling of values, sizes and places of frames stand in functional groups (of one frame, or shared by all) in enhanced
-images, in the file itself in others.
+Enhanced images have the scaling, size and place of frames in functional groups (of one frame, or shared by all), other
+images in the file itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SAME = 1e-3
 
 
 def _facts(file: Any, frame: int) -> dict[str, Any]:
-    """The elements above of one frame, those that the file has."""
+    """The elements of `_MACROS` that the file has for one frame."""
     groups = [part[index] for name, index in ((_PER_FRAME, frame), (_SHARED, 0)) if (part := file.get(name))]
     facts = dict[str, Any]()
     for name, macro in _MACROS.items():
@@ -50,7 +50,7 @@ def _facts(file: Any, frame: int) -> dict[str, Any]:
 
 
 def _kind(facts: Mapping[str, Any]) -> str:
-    """Magnitude, phase or another part of complex pixels ("MAGNITUDE", "M"); empty where a frame does not say."""
+    """Magnitude, phase or another part of complex pixels ("MAGNITUDE", "M"); empty if a frame does not say."""
     words = list(facts.get("FrameType", []))
     return str(facts.get("ComplexImageComponent") or (words[2] if len(words) > 2 else ""))
 
@@ -58,11 +58,10 @@ def _kind(facts: Mapping[str, Any]) -> str:
 def _geometry(
     frames: Sequence[Mapping[str, Any]], shape: tuple[int, int], grouped: bool
 ) -> tuple[SliceGeometry | None, dict[str, tuple[Any, ...]]]:
-    """Sizes and place of the first frame, and what is to be said about the others, as `Provenance.read_as` has it.
+    """Sizes and place of the first frame, and facts about the others for `Provenance.read_as`.
 
-    Frames that do not follow the first one at the distance of their thickness have no place of their own here: the
-    thickness is left out then, so that none is made up for them. Without a size of pixels that all frames share there
-    is no geometry.
+    If frames do not follow each other at the distance of their thickness, the thickness is left out, so that no places
+    are made up. Without one size of pixels there is no geometry.
     """
     first, *others = [_place(facts, shape) for facts in (frames if grouped else frames[:1])]
     if first is None or not others:
@@ -95,12 +94,12 @@ def _place(facts: Mapping[str, Any], shape: tuple[int, int]) -> SliceGeometry | 
 
 
 def _thickness(facts: Mapping[str, Any]) -> float:
-    """Millimetres; NaN where a frame has none, or 0."""
+    """Millimetres; NaN if a frame has none, or 0."""
     return float(facts.get("SliceThickness") or np.nan)
 
 
 def _alike(place: SliceGeometry | None, wanted: SliceGeometry) -> bool:
-    """Whether two frames lie at one place, in one orientation, which both of them have."""
+    """Whether two frames lie at one known place, in one orientation."""
     if place is None or not place.placed or not wanted.placed:
         return False
     near = _SAME * (wanted.thickness or 1.0)
@@ -111,7 +110,7 @@ def _alike(place: SliceGeometry | None, wanted: SliceGeometry) -> bool:
 
 _START, _MAGIC = 128, b"DICM"
 _ANSWERS = 2**16
-"""Longest element, in bytes, that is read with the header: pixels are not among them."""
+"""Longest element, in bytes, that is read with the header."""
 _PIXELS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
 _NEEDED = ("SamplesPerPixel", "PhotometricInterpretation", "Rows", "Columns", "BitsAllocated", "PixelRepresentation")
 _GREY = "MONOCHROME2"
@@ -130,33 +129,31 @@ _ABOUT_COLOUR = "Pictures in colour, as of maps and screens, hold no values of a
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file has the mark of DICOM behind its preamble."""
+    """Whether a file has the mark of DICOM after its preamble."""
     with path.open("rb") as stream:
         stream.seek(_START)
         return stream.read(len(_MAGIC)) == _MAGIC
 
 
 def opened(path: Path, options: ReadOptions) -> ImageStack:
-    """The frames of one DICOM file, each rescaled as the file says of it.
+    """The frames of one DICOM file, rescaled.
 
-    Scaling, sizes and places are those of the frame, of the functional groups that frames share, or of the file itself,
-    whichever there is first.
-
-    There is neither k-space, phase nor noise in such a file, so it serves simulations only. The header has modality,
-    the kind of image and the size of pixels, and nothing about the patient. Identifiers of the patient, the study and
-    the image come along apart (`ImageStack.source`), for DICOM files that are made from it.
+    Scaling, sizes and places come from the frame, else from the shared functional groups, else from the file itself. A
+    file without k-space, phase and noise serves simulations only. The header has modality, kind of image and size of
+    pixels, and nothing about the patient. `ImageStack.source` has the identifiers of patient, study and image, for
+    DICOM files that are derived from it.
 
     Raises
     ------
     MissingPackageError
-        Where pydicom is not installed.
+        If pydicom is not installed.
     InputError
-        On anything else than uncompressed grey pixels, naming the element.
+        For any other than uncompressed grey pixels, naming the element.
     """
     size = check_file(path)
     pydicom = optional_package("pydicom", "export")
     with damage_named("elements", "damaged", "a DICOM image"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of values that are not as the standard has them
+        warnings.simplefilter("ignore")  # about values that break the standard
         return _frames(pydicom.dcmread(path, defer_size=_ANSWERS), path, size, options.limits)
 
 
@@ -187,7 +184,7 @@ def _frames(file: Any, path: Path, size: int, limits: ReadLimits) -> ImageStack:
 
 
 def _require_grey(file: Any) -> None:
-    """Refuse what holds no uncompressed grey pixels."""
+    """Refuse a file without uncompressed grey pixels."""
     if not any(name in file for name in _PIXELS):
         kind = getattr(file.get("SOPClassUID"), "name", "an object of unknown kind")
         raise InputError("PixelData", f"none: {kind}"[:120], "a DICOM image", _ABOUT_OTHERS)
@@ -215,7 +212,7 @@ def _require_grey(file: Any) -> None:
 
 
 def _rescaled(file: Any, frames: Sequence[Mapping[str, Any]], shape: tuple[int, int]) -> Iterator[NDArray[np.float32]]:
-    """Values of every frame."""
+    """Rescaled values of every frame."""
     for number, stored in enumerate(optional_package("pydicom.pixels", "export").iter_pixels(file, raw=True)):
         slope, intercept = (float(frames[number].get(name, usual)) for name, usual in _USUAL.items())
         values = np.asarray(stored).reshape(shape).astype(np.float64) * slope + intercept
@@ -226,7 +223,7 @@ def _header(file: Any, path: Path) -> dict[str, str]:
     header = {"file": path.name, "format": "DICOM"}
     kinds = "\\".join(str(word) for word in file.get("ImageType") or [])
     said = {"modality": file.get("Modality"), "image_type": kinds}
-    if maker := file.get("Manufacturer"):  # without one, the model is that of a program
+    if maker := file.get("Manufacturer"):  # otherwise the model is that of a program
         tesla = file.get("MagneticFieldStrength")
         named = f"{maker} {file.get('ManufacturerModelName') or ''}".strip()
         said["scanner"] = f"{named}, {tesla} T" if tesla else named

@@ -1,6 +1,7 @@
-"""One `read` for every format: the file's content decides, but for BART's pairs, whose samples are bare numbers.
+"""One `read` for every format, which the file's content shows; a BART pair is recognised by its names.
 
-Beside scans their noise, coil maps, masks of the lines or samples to take, and images to compare with are read.
+Noise samples, coil maps, sampling masks and reference images of a scan have files of their own, which are read here
+too.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from mri_design.operators.conventions import Chosen, chosen_flags
 from mri_design.registry import BART, READERS, Reader, Shipped
 from mri_design.scan.data import ImageStack, Scan
 from mri_design.scan.io import source as sources
-from mri_design.scan.io.acquisitions import Noise, noise_of_samples
 from mri_design.scan.io.bart import AXES, is_bart, pair_of, read_pair
 from mri_design.scan.io.numpy_files import is_numpy, read_stored
+from mri_design.scan.io.raw_data import Noise, noise_of_samples
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_file, errors_named, is_hdf5
 from mri_design.scan.provenance import MapsOrigin
 from mri_design.scan.sampling import to_complex64, to_float32
@@ -42,30 +43,29 @@ def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any)
     Parameters
     ----------
     path : path
-        The file. Its first bytes tell the container, and what an HDF5 file holds tells the format; either file of a
-        BART pair.
+        The file: its first bytes show the format, and of HDF5 its contents. Of a BART pair either file.
     isolated : bool
         Read HDF5, twix, DICOM and NIfTI in a child process (half a second more), because damaged files can crash or
         stall the libraries that parse them. Turn it off for trusted files only.
     **options
         As of `ReadOptions`: ``limits``; ``duplicates`` ("refuse", "average", "first" or "last") and ``counters``, by
         name, of raw data; ``matrix``, the pixels (ky, kx) of samples along a trajectory; ``dims``, the names of the
-        axes of an array; ``centre``, line and sample of the centre of k-space in the file; and whether to read what
-        arrays say of their ``noise``.
+        axes of an array; ``centre``, line and sample of the centre of k-space in the file; and whether to read the
+        ``noise`` that a file of arrays gives.
 
     Raises
     ------
     MissingPackageError
-        For NIfTI and DICOM images and Siemens raw data without the package that reads them.
+        If the package that parses NIfTI, DICOM or Siemens raw data is not installed.
     InputError
-        Where the format is unknown or the file does not pass its reader's checks.
+        If the format is unknown or the file does not pass its reader's checks.
     """
     with opened(path, sources.ReadOptions(**options), isolated=isolated) as source:
         return source.load()
 
 
 def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any) -> sources.Summary:
-    """Summarise a file without reading all of it: of raw data the samples of one slice are kept, of images none.
+    """Summarise a file without reading all of it: the sampling of every slice, and the samples of one.
 
     Parameters
     ----------
@@ -77,29 +77,29 @@ def summary(path: str | os.PathLike[str], *, isolated: bool = True, **options: A
     MissingPackageError
         As `read`.
     InputError
-        As `read`, but for samples that were not looked at.
+        As `read`, except for samples that were not read.
     """
     with opened(path, sources.ReadOptions(**options), isolated=isolated) as source:
         return source.summary()
 
 
 def read_noise(path: Path, channels: int, limits: ReadLimits = DEFAULT_LIMITS) -> Noise:
-    """Noise of the coils, from a file of samples that were measured without an excitation.
+    """Noise covariance of the coils, from a file of samples that were measured without an excitation.
 
     Parameters
     ----------
     path : path
-        An array (coil, sample) in a .npy or .npz file of one member; a pair of BART, whose fourth axis has the coils;
-        or raw data, of which the noise readouts are taken.
+        An array (coil, sample) in a .npy or .npz file of one member; a BART pair, with the coils along the fourth axis;
+        or raw data with noise readouts.
     channels : int
-        Coils of the scan that the noise is to be of.
+        Coils of the scan.
     limits : ReadLimits
-        Bounds that the file is held to before anything is allocated.
+        Bounds that are checked before anything is allocated.
 
     Raises
     ------
     InputError
-        Where the file cannot be read, or holds no noise of that many coils.
+        If the file cannot be read, or holds no noise of that many coils.
     """
     if BART.recognises(path):
         stored = np.moveaxis(read_pair(path, limits), 3, 0)
@@ -122,7 +122,7 @@ def read_noise(path: Path, channels: int, limits: ReadLimits = DEFAULT_LIMITS) -
 def opened(
     path: str | os.PathLike[str], options: sources.ReadOptions, *, isolated: bool = True
 ) -> Iterator[sources.Source]:
-    """A file as a `Source`, while it is open: only its header has been read.
+    """An open file as a `Source`: only its header has been read.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _reader_of(path: Path, isolated: bool) -> Reader:
 
 
 def _is_pair_of_nifti(path: Path) -> bool:
-    """Whether a path names an image of the older form, in two files NAME.hdr and NAME.img; BART has a .hdr, too."""
+    """Whether a path names an older NIfTI image in two files NAME.hdr and NAME.img; BART has a .hdr too."""
     header, image = path.with_suffix(".hdr"), path.with_suffix(".img")
     if path not in (header, image) or not (image.is_file() and header.is_file()):
         return False
@@ -210,15 +210,15 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
     Parameters
     ----------
     data : KSpaceData or TrajectoryData
-        Several coils; maps that it brings along are replaced.
+        Several coils; its own maps are replaced.
     given : Path or array
         A ``.npy`` array, or a ``.npz`` archive with a member ``coil_maps``, ``maps`` or ``sensitivities``: (coil, row,
         column), the same for all slices, or (slice, coil, row, column). Rows and columns lie as in the scan's own
-        file. Or BART's pair of files: (x, y, 1, coil), with the phase encode along y and slices along the 14th axis, or
-        of planes (x, ky, kz, coil); of several sets of maps the first. An array has the axes of the scan in memory,
-        ((slice,) coil, ky, kx). Maps are scaled to a root-sum-of-squares of 1 at every pixel; others stay 0.
+        file. Or a BART pair: (x, y, 1, coil), with the phase encode along y and slices along the 14th axis, or for
+        planes (x, ky, kz, coil); of several sets of maps the first. An array has the axes of the scan in memory,
+        ((slice,) coil, ky, kx). Maps are scaled to a root-sum-of-squares of 1 at every pixel where they are not 0.
     limits : ReadLimits
-        Bounds of untrusted files.
+        Bounds for the file.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def with_maps(data: AnyScan, given: Path | NDArray[Any], *, limits: ReadLimits =
 
 
 def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
-    """Maps (coil, ky, kx) or (slice, coil, ky, kx); of planes (x, coil, ky, kz). Of several sets the first is taken."""
+    """The first set of maps, (coil, ky, kx) or (slice, coil, ky, kx); for planes (x, coil, ky, kz)."""
     pair = pair.take([0], axis=AXES.index("maps"))
     if pair.shape[AXES.index("phs2")] > 1:
         return planes_from_bart(pair)
@@ -268,7 +268,7 @@ def _maps_of_bart(pair: NDArray[np.complex64]) -> NDArray[Any]:
 
 
 def _reordering(maps: NDArray[Any], wanted: tuple[int, ...]) -> str:
-    """How maps as they are stored become those of the scan, (coil, row, column) of its file."""
+    """The cure for stored maps that are not (coil, row, column) of the scan's file."""
     if maps.ndim == 4 and maps.shape[1:] == wanted:
         return "Of several sets give the first one: in Python maps[0]."
     for order in permutations(range(3)) if maps.ndim == 3 else ():
@@ -285,22 +285,22 @@ def read_mask(
     plane: bool = False,
     limits: ReadLimits = DEFAULT_LIMITS,
 ) -> NDArray[np.bool_]:
-    """A mask of lines, bool (ky,), or of samples, bool (ky, kx): true where measured.
+    """A sampling mask of lines, bool (ky,), or of samples, bool (ky, kx): true where measured.
 
     Parameters
     ----------
     path : Path
-        A ``.npy`` file of flags, zeros and ones, or numbers of lines, or (ky, kz) of the samples of a plane; BART's
-        pair of files of zeros and ones, as ``bart pattern`` and ``mri-design export --to cfl`` write it: (kx, ky), or
+        A ``.npy`` file of flags, zeros and ones, or numbers of lines, or (ky, kz) of the samples of a plane; a BART
+        pair of zeros and ones, as ``bart pattern`` and ``mri-design export --to cfl`` write it: (kx, ky), or
         of a plane (1, ky, kz).
     measured : bool array, shape (ky,)
-        Lines (or readouts of a trajectory) that hold data; the mask may not ask for others.
+        Lines (or readouts of a trajectory) that hold data; the mask may not select others.
     samples : bool array, shape (ky, kx), optional
-        Samples that do. Without them masks of samples are refused.
+        Samples that hold data. Without them masks of samples are refused.
     plane : bool
-        Whether they are those of a plane (ky, kz), and not of readouts along the second axis.
+        Whether the samples are those of a plane (ky, kz), not of readouts along the second axis.
     limits : ReadLimits
-        Bounds of untrusted files.
+        Bounds for the file.
 
     Raises
     ------
@@ -326,15 +326,15 @@ def mask_of_measured(
     unit: str = "line",
     plane: bool = False,
 ) -> NDArray[np.bool_]:
-    """The mask of lines, or of samples, that an array holds as flags, zeros and ones, or numbers of lines.
+    """The sampling mask that an array holds as flags, zeros and ones, or numbers of lines.
 
-    Masks whose axes are exchanged are turned where the scan shows it, by its sides or by the samples that it has. But
-    of a ``plane``, one whose readouts are all measured is one of lines.
+    A mask with exchanged axes is transposed if the scan shows it, by its sides or by its samples. A mask of whole
+    readouts becomes one of lines, except in a ``plane``.
 
     Raises
     ------
     InputError
-        As `read_mask`, and for masks whose readouts lie along the other axis where both axes are alike.
+        As `read_mask`, and if the readouts seem to lie along the other of two equal axes.
     """
     shapes = [] if samples is None else [samples.shape, samples.shape[::-1]]
     try:
@@ -358,7 +358,7 @@ def mask_of_measured(
 
 
 def _upright(flags: NDArray[np.bool_], samples: NDArray[np.bool_], field: str, plane: bool) -> NDArray[np.bool_]:
-    """A mask of samples with the axes of the scan, (ky,) where it takes whole readouts and they are no plane's."""
+    """A mask of samples with the axes of the scan; (ky,) for whole readouts that are not in a plane."""
     turned = flags.shape != samples.shape
     if samples.shape[0] == samples.shape[1]:
         turned = bool((flags & ~samples).any()) and not (flags.T & ~samples).any()
@@ -386,7 +386,7 @@ def _samples_at(field: str, at: NDArray[np.integer[Any]], shape: tuple[int, ...]
 
 
 def _mask_of_bart(path: Path, limits: ReadLimits) -> NDArray[np.bool_]:
-    """A pattern as flags: (ky,) where all samples of a line share one, else (ky, kx), or (ky, kz) of a plane."""
+    """A pattern as flags: (ky,) for whole lines, otherwise (ky, kx), or (ky, kz) in a plane."""
     pair = read_pair(path, limits)
     read, rows, partitions = pair.shape[:3]
     others = [f"{n} along {name}" for name, n in zip(AXES[3:], pair.shape[3:], strict=True) if n > 1]
@@ -404,16 +404,16 @@ def _mask_of_bart(path: Path, limits: ReadLimits) -> NDArray[np.bool_]:
 
 
 def read_images(path: Path, *, limits: ReadLimits = DEFAULT_LIMITS) -> ImageStack:
-    """Images to compare reconstructions with, real or complex.
+    """Reference images, real or complex.
 
     Parameters
     ----------
     path : Path
         A ``.npy`` array, or a ``.npz`` archive with a member ``reference``, ``image`` or ``recon``: (ky, kx) or (slice,
-        ky, kx), as the package writes its own images; BART's pair of files (x, y), with the phase encode along y and
-        slices along the 14th axis; or a file of images of any other format, such as NIfTI and DICOM, whose rows are ky.
+        ky, kx), as the package writes its own images; a BART pair (x, y), with the phase encode along y and
+        slices along the 14th axis; or images in any other format, such as NIfTI and DICOM, with rows along ky.
     limits : ReadLimits
-        Bounds of untrusted files.
+        Bounds for the file.
 
     Raises
     ------

@@ -1,4 +1,7 @@
-"""HDF5 files, read without following links, external storage or virtual data; fastMRI's volumes and others' arrays."""
+"""HDF5 files with arrays of k-space: fastMRI volumes, MATLAB v7.3 and others.
+
+Links, external storage and virtual data are not followed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from mri_design.operators.conventions import chosen_flags
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io import safe
 from mri_design.scan.io.layouts import PAIR, gathering
-from mri_design.scan.io.mrd_header import MrdHeader, parse_mrd_header
+from mri_design.scan.io.raw_data import MrdHeader, parse_mrd_header
 from mri_design.scan.io.source import ReadOptions, Source
 from mri_design.scan.io.stored_arrays import ArrayHeader, StoredArray, axes_of_parts, source_of
 from mri_design.scan.sampling import is_pair, to_complex64
@@ -36,13 +39,12 @@ _MOST_LISTED = 200
 def open_read_only(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
     """Open an untrusted HDF5 file for reading; whatever the library raises becomes an `InputError`.
 
-    The file's bytes never change. What is NOT done: the library runs in this process, so a defect in it that
-    a crafted file could trigger is not contained here (`isolated` contains it).
+    The file does not change. `isolated` contains crashes of the library, which runs in this process.
 
     Raises
     ------
     InputError
-        On any failure to open the file or, inside the block, to read from it.
+        If the file cannot be opened or, inside the block, read.
     """
     wanted = "an undamaged HDF5 file"
     with safe.damage_named(str(path), "unreadable HDF5", wanted), h5py.File(path, "r", locking="best-effort") as file:
@@ -50,15 +52,12 @@ def open_read_only(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
 
 
 def names_in(file: h5py.File) -> set[str]:
-    """Names at the top of a file, links of any kind included; none of a file with more than a thousand."""
+    """Names at the top of a file, links included; empty for a file with more than a thousand."""
     return {str(name) for name in file} if len(file) <= 1000 else set()
 
 
 def arrays_in(file: h5py.File) -> dict[str, str]:
-    """Names ("group/dataset") and contents in words of what a file holds, of the first few hundred objects.
-
-    Links are not followed.
-    """
+    """Names ("group/dataset") of a file's first few hundred arrays, and their types and shapes in words."""
     found: dict[str, str] = {}
 
     def visit(name: str, held: h5py.Group | h5py.Dataset) -> bool | None:
@@ -72,12 +71,12 @@ def arrays_in(file: h5py.File) -> dict[str, str]:
 
 
 def has_object(file: h5py.File, name: str) -> bool:
-    """True where ``name`` ("group/dataset") is reached through hard links alone."""
+    """Whether ``name`` ("group/dataset") is reached through hard links alone."""
     return not isinstance(_reached(file, name), str)
 
 
 def _reached(file: h5py.File, name: str) -> h5py.HLObject | str:
-    """What a name leads to through hard links alone; or in words what is in the way."""
+    """The object that a name reaches through hard links alone; or in words why it reaches none."""
     place: Any = file
     for part in name.split("/"):
         link = place.get(part, getlink=True) if isinstance(place, h5py.Group) else None
@@ -89,14 +88,14 @@ def _reached(file: h5py.File, name: str) -> h5py.HLObject | str:
 
 
 def require_dataset(file: h5py.File, name: str, limits: safe.ReadLimits, *, numbers: bool = False) -> h5py.Dataset:
-    """The dataset ``name``, once nothing about it leads out of the file or over the budget.
+    """The dataset ``name``, after checks that it lies in this file and within the budget.
 
     Raises
     ------
     InputError
-        Where it is missing or not a dataset, is reached through a soft or external link, stores its samples
-        in another file or in other datasets, uses a filter that is not built in, or declares more than the
-        budget. Of ``numbers``, for text, references and variable-length elements, too.
+        If it is missing or not a dataset, is reached through a soft or external link, stores its samples in another
+        file or in other datasets, uses a filter that is not built in, or declares more than the budget. With
+        ``numbers`` also for text, references and variable-length elements.
     """
     field, dataset = f"{file.filename}: {name}", _reached(file, name)
     if not isinstance(dataset, h5py.Dataset):
@@ -131,8 +130,7 @@ def read_text(file: h5py.File, name: str, limits: safe.ReadLimits) -> str:
     Raises
     ------
     InputError
-        As `require_dataset`, on more than one element, on something that is not UTF-8 text, and on more
-        than ``max_text_bytes``.
+        As `require_dataset`, and for several elements, text that is not UTF-8, or more than ``max_text_bytes``.
     """
     dataset = require_dataset(file, name, limits)
     field = f"{file.filename}: {name}"
@@ -156,9 +154,9 @@ _USUAL = {3: ("slice", "kx", "ky"), 4: ("slice", "coil", "kx", "ky")}
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file is HDF5 with ``kspace`` at its top, which beside ``dataset``, of raw data, has to be no link.
+    """Whether a file is HDF5 with ``kspace`` at its top, or with a single array of complex numbers.
 
-    Without either, or where ``kspace`` is a group, the only array of complex numbers in a file is taken for it.
+    In a file with ``dataset``, of raw data, ``kspace`` must not be a link.
     """
     if not safe.is_hdf5(path):
         return False
@@ -170,7 +168,7 @@ def recognises(path: Path) -> bool:
 
 
 def _is_group(file: h5py.File, name: str) -> bool:
-    """Whether a name, which no link leads to, is that of a group, such as a structure of MATLAB."""
+    """Whether a name that is no link is a group, such as a structure of MATLAB."""
     return has_object(file, name) and isinstance(file[name], h5py.Group)
 
 
@@ -181,7 +179,7 @@ def _only_complex(file: h5py.File) -> str | None:
 
 
 def without_kspace(path: Path) -> tuple[str, str]:
-    """What a file without k-space holds, in words, and Python that takes k-space from it."""
+    """The arrays of a file without k-space, in words, and Python that takes k-space from them."""
     with open_read_only(path) as file:
         held = arrays_in(file)
     got = f"HDF5 with {'; '.join(f'{name}: {text}' for name, text in list(held.items())[:6]) or 'no arrays'}"
@@ -195,19 +193,19 @@ def without_kspace(path: Path) -> tuple[str, str]:
 
 @contextmanager
 def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
-    """An open volume or array, once its sizes, its mask and its header have been checked.
+    """An open volume or array, after checks of its sizes, its mask and its header.
 
-    ``kspace`` is (slice, coil, row, column) or (slice, row, column), the phase encode along the columns, unless the
-    samples show otherwise (`shown`; beside the marks of fastMRI only where they do not gather along both last axes), or
-    the same as pairs of real numbers; MATLAB's arrays (v7.3), whose axes HDF5 reverses, and other arrays are read as
-    those of NumPy are. A volume becomes (slice, coil, ky, kx) as stored: readout oversampling is kept, and the size of
-    the reconstructed image, where the file's header tells it, goes to the provenance as ``reconstruction_matrix``.
-    Lines that the ``mask`` omits, and lines without any sample, are known to be not measured.
+    In fastMRI files ``kspace`` is (slice, coil, row, column) or (slice, row, column), the phase encode along the
+    columns, unless the energy does not gather along both last axes; it may be stored as pairs of real numbers. MATLAB's
+    arrays (v7.3), whose axes HDF5 reverses, and other arrays are read as those of NumPy. A volume becomes (slice, coil,
+    ky, kx) as stored: readout oversampling is kept, and the matrix of the reconstructed image in the file's header goes
+    to the provenance as ``reconstruction_matrix``. Lines that the ``mask`` omits, and lines without a sample, count as
+    not measured.
 
     Raises
     ------
     InputError
-        On anything else than such a file, naming the field.
+        For any other file, naming the field.
     """
     limits = options.limits
     with open_read_only(path) as file:
@@ -245,7 +243,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
 
 
 def _header_of_array(stored: h5py.Dataset, options: ReadOptions, marked: bool) -> ArrayHeader | None:
-    """How an array is read that is no volume of fastMRI's; None of one that is."""
+    """How an array is read; None for a volume of fastMRI."""
     matlab = "MATLAB_class" in stored.attrs
     text = {"format": "MATLAB v7.3" if matlab else "HDF5", "dataset": str(stored.name).removeprefix("/")}
     header = ArrayHeader(text=text, from_matlab=matlab).asked(options)
@@ -273,11 +271,11 @@ def _header_of_array(stored: h5py.Dataset, options: ReadOptions, marked: bool) -
 
 
 def _provenance(file: h5py.File, path: Path, limits: safe.ReadLimits) -> tuple[dict[str, str], MrdHeader | None]:
-    """Facts for people, and the header of raw data where there is one."""
+    """Facts about the scan in words, and the header of raw data, if any."""
     header = None
     provenance = {"file": path.name, "format": "fastMRI HDF5"}
     for name in _ATTRIBUTES:
-        # Sizes first: an attribute, too, can declare more than it should.
+        # Sizes first: an attribute can declare too much as well.
         if name in file.attrs and file.attrs.get_id(name).get_storage_size() <= 256:
             value = file.attrs[name]
             text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

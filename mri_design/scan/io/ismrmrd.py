@@ -16,10 +16,17 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.operators.trajectory import look_of_trajectory
 from mri_design.scan.data import TrajectoryData
-from mri_design.scan.io.acquisitions import Acquisitions, RawSource, channels_and_slices, sort_by_purpose
 from mri_design.scan.io.hdf5 import arrays_in, names_in, open_read_only, read_text, require_dataset
 from mri_design.scan.io.mrd_cartesian import CartesianSource
-from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
+from mri_design.scan.io.raw_data import (
+    Acquisitions,
+    MrdEncoding,
+    MrdHeader,
+    RawSource,
+    channels_and_slices,
+    parse_mrd_header,
+    sort_by_purpose,
+)
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape, is_hdf5
 from mri_design.scan.io.source import CORRECT_ECHOES, Loaded, ReadOptions, Source, duplicates_cure
 from mri_design.scan.sampling import only_coils, working_coils

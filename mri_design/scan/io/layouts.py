@@ -1,8 +1,9 @@
-"""What the axes of an array are where nothing names them: held against its samples, and asked for where these disagree.
+"""The meaning of the axes of an array: by their names, or else by the samples.
 
 K-space gathers its energy in an eighth of each of its axes; coils and slices do not. Coils see one image through smooth
 maps, so that some of them predict the others; slices of one coil do not. Parts of complex numbers are negative as often
-as positive; pixels of an image are not.
+as positive; pixels of an image are not. An array whose samples contradict the usual axes is refused, and the error asks
+for their names.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ from mri_design.scan.io.source import COUNTERS
 from mri_design.scan.sampling import refused_samples, require_finite
 
 BARE = {2: ("ky", "kx"), 3: ("coil", "ky", "kx"), 4: ("slice", "coil", "ky", "kx")}
-"""Names of the axes of arrays that say nothing else."""
+"""Usual axes of arrays without names."""
 PAIR = "real/imag"
-"""Name of an axis of two that holds real and imaginary parts."""
+"""Name of an axis of length two with real and imaginary parts."""
 IN_TURN, IN_HALVES = f"coil*{PAIR}", f"{PAIR}*coil"
-"""Names of an axis of coils whose real and imaginary parts stand in turn, or all of one before all of the other."""
+"""Names of an axis of coils whose real and imaginary parts alternate, or whose real parts come before the imaginary."""
 _GATHERED, _LEAST_SIDE = 0.6, 16
-"""Share of the energy in an eighth of an axis of k-space, at least, and the shortest axis that is judged by it."""
+"""Least share of the energy in an eighth of an axis of k-space, and the shortest axis that is judged by it."""
 _NO_COILS, _NO_COILS_OF_MORE = {2: 0.7, 3: 0.25}, 0.15
 _COILS, _SURELY_COILS = 0.25, 0.1
-"""Relative errors of coils held back: beyond noise, above which two, three or more are no coils; and with noise, below
-which they may be some, or surely are. Of the scans tried coils had 0 to .17 (two) and to .05 (more), slices of one coil
-.16 to .86."""
+"""Relative errors with which coils predict each other: without noise, above which two, three or more are no coils; with
+noise, below which they may be coils or surely are. In the scans tried coils had 0 to .17 (two) or .05 (more), slices of
+one coil .16 to .86."""
 _ONE_IMAGE = 0.08
-"""Second singular value of entries over the first below which they are one image: repeats of scans had .02 to .1, coils
-.15 (two) and .4 (more) or above."""
+"""Second over first singular value, below which entries are one image: repeats of scans had .02 to .1, two coils at
+least .15, more coils .4."""
 _CLEARLY = 2
-"""How much better one way to read an array predicts coils than the others, so that it is taken."""
+"""Factor by which one reading of an array has to predict coils better than the others."""
 _TENTH = 0.105
-"""A tenth of the energies of noise lies below so many times their mean."""
+"""A tenth of the energies of noise lies below this multiple of their mean."""
 _NOISY, _LEAST_CENTRE = 0.02, 8
-"""Coils are judged up to this share of noise in the energy of the centre, with so many gapless lines there."""
+"""Largest share of noise in the energy of the centre, and fewest gapless lines there, for a judgement of coils."""
 
 
 def looks_signed(stored: NDArray[Any]) -> bool:
@@ -56,7 +57,7 @@ def looks_signed(stored: NDArray[Any]) -> bool:
 def joined(
     field: str, stored: NDArray[Any], dims: tuple[str, ...] | None
 ) -> tuple[NDArray[Any], tuple[str, ...] | None, tuple[str, int] | tuple[()]]:
-    """Real numbers that are parts of complex ones, joined; complex numbers and images stay as they are.
+    """Join real and imaginary parts to complex numbers; complex numbers and images stay as they are.
 
     Parameters
     ----------
@@ -65,17 +66,17 @@ def joined(
     stored : array
         As stored.
     dims : tuple of str, optional
-        Names of its axes, of which `PAIR`, `IN_TURN` or `IN_HALVES` has the parts.
+        Names of its axes; `PAIR`, `IN_TURN` or `IN_HALVES` has the parts.
 
     Returns
     -------
     array, dims, parts
-        The numbers, the names of their axes, and how and along which axis parts were found if nothing said so.
+        The numbers, the names of their axes, and how and along which axis parts were found without a name.
 
     Raises
     ------
     InputError
-        For parts along an axis that cannot have them, and for parts whose pairs the samples do not show.
+        For parts along an axis that cannot have them, and for parts that the samples do not show how to join.
     """
     if dims is not None:
         way = next((name for name in dims if PAIR in name), None)
@@ -113,30 +114,30 @@ def joined(
 def shown(
     field: str, array: NDArray[np.complexfloating[Any, Any]], usual: Sequence[str], *, reverse: bool = False
 ) -> tuple[str, ...]:
-    """Names of the axes of k-space that has none, by what the samples show.
+    """Names of the axes of k-space without names, as the samples show them.
 
     Parameters
     ----------
     field : str
         Name of the array, for messages.
     array : complex array of two to four axes
-        K-space; of several slices one is enough.
+        K-space; one of several slices is enough.
     usual : sequence of str
-        Names of the axes where the samples do not speak against them.
+        Names of the axes unless the samples contradict them.
     reverse : bool
-        Whether whoever is asked for the names has the axes in the reversed order, as MATLAB.
+        Whether the user has the axes in reversed order, as in MATLAB.
 
     Raises
     ------
     InputError
-        Where the samples speak against the usual names, and for no others.
+        If the samples contradict the usual names without showing others.
     """
-    if refused_samples(array):  # they show nothing, and are refused where they are used
+    if refused_samples(array):  # not finite: refused later
         return tuple(usual)
     along, asks = gathering(array), partial(_asks, field, array.shape, reverse)
     if len(along) > 2:
         raise asks("of which three look like k-space: a volume, or frames", "coil,kz,ky,kx")
-    if len(along) < 2:  # flat, as noise is: nothing to be seen but the lengths
+    if len(along) < 2:  # flat as noise: only the lengths can tell
         *others, last = array.shape
         if last < _LEAST_SIDE <= max(others[:-1], default=0):
             raise asks("of which the last is too short for samples of a readout", "ky,kx,coil")
@@ -172,7 +173,7 @@ def shown(
         would_be = f"of which {array.shape[several[0]]} would be slices, which predict each other as coils do"
         raise asks(would_be, _exchanged(names))
     ky, kx = names.index("ky"), names.index("kx")
-    if _gaps(array, kx) > 1 >= _gaps(array, ky):  # lines were left out along the other axis
+    if _gaps(array, kx) > 1 >= _gaps(array, ky):  # undersampled along the other axis
         names[ky], names[kx] = "kx", "ky"
     return tuple(names)
 
@@ -202,9 +203,9 @@ def _asks(field: str, shape: tuple[int, ...], reverse: bool, doubt: str, likely:
 
 
 def gathering(array: NDArray[Any]) -> list[int]:
-    """Axes along which an eighth, around whichever place, holds most of the energy: those of k-space."""
+    """Axes of k-space: those along which some eighth holds most of the energy."""
     energies = [np.zeros(side) for side in array.shape]
-    for number, part in enumerate(array):  # a whole scan's energies would take half as much memory as the scan
+    for number, part in enumerate(array):  # slice by slice, to save memory
         with np.errstate(over="ignore", invalid="ignore"):  # of damaged files
             energy = np.abs(part).astype(np.float64) ** 2
         energies[0][number] = energy.sum()
@@ -223,20 +224,20 @@ def _share(energy: NDArray[np.float64]) -> float:
 
 
 def _misfit(array: NDArray[Any], axis: int, along: Sequence[int]) -> float:
-    """Relative error of coils along an axis that the others predict (`error_of_held_coils`), with that of the noise.
+    """Relative error, noise included, with which the coils along an axis predict each other (`error_of_held_coils`).
 
-    Of further axes the strongest entry is looked at.
+    Of further axes the strongest entry is taken.
     """
     stack = _coils(array, axis, along)
     return error_of_held_coils(stack, np.any(stack, axis=0)) if len(stack) > 1 else float("nan")
 
 
 def _are_none(array: NDArray[Any], axis: int, along: Sequence[int]) -> float:
-    """Error beyond noise with which entries are predicted that are no coils; 0 of coils, and where noise hides it."""
+    """Prediction error, without noise, of entries that are no coils; 0 for coils, and if noise hides it."""
     stack = _coils(array, axis, along)
     samples, centre = np.any(stack, axis=0), central(stack, BLOCK)
     share = np.count_nonzero(samples) / samples.size
-    # The outer samples and the air around an object hold noise, and perhaps more: the lower one is nearer to it.
+    # The outer samples and the air around an object hold noise, perhaps with signal: the lower one is nearer to noise.
     values = (stack[:, samples], to_image(stack) / np.sqrt(share))
     noise = min(float(np.quantile(np.abs(of) ** 2, 0.1)) for of in values) / _TENTH
     noisy = noise * np.count_nonzero(centre) > _NOISY * np.linalg.norm(centre) ** 2
@@ -265,7 +266,7 @@ def _coils(array: NDArray[Any], axis: int, along: Sequence[int]) -> NDArray[np.c
 
 
 def _gaps(array: NDArray[Any], axis: int) -> int:
-    """How often an axis of k-space goes over from positions that hold samples to those that hold none."""
+    """Number of changes along an axis of k-space from positions with samples to positions without."""
     held = array.any(axis=tuple(other for other in range(array.ndim) if other != axis))
     return int(np.count_nonzero(held & ~np.roll(held, -1)))
 
@@ -287,7 +288,7 @@ _ROLES = {"slice": "slice", "coil": "coil", "k0": "kx", "k1": "ky", "kx": "kx", 
 REPEATS = ("rep", "repetition")
 SERIES = dict.fromkeys((*REPEATS, "frame", "time"), "repetition") | {"echo": "contrast", "contrast": "contrast"}
 SERIES |= {"set": "set", "phase": "phase"}
-"""Names of axes of which one entry is read, and the counter that chooses it."""
+"""Names of axes of which one entry is read, with the counter that chooses it."""
 _ORDER = ("slice", "coil", "ky", "kx")
 _VOLUME_ORDER = ("kx", "coil", "ky", "kz")
 
@@ -314,7 +315,7 @@ class KSpaceAxes:
 
     @property
     def orientation(self) -> Orientation:
-        """Whether the phase encode runs along the stored image's rows' index or columns' index."""
+        """Whether the phase encode runs along the rows or the columns of the stored image."""
         across = "kz" if self.volume else "kx"
         return "ky-rows" if self.roles.index("ky") < self.roles.index(across) else "ky-columns"
 
@@ -330,14 +331,14 @@ class KSpaceAxes:
         array : stored array
             Its axes are ``roles``, minus ``without``.
         without : str
-            A role that this array lacks ("coil" for a coil-combined image); it is left out of the result.
+            A role that this array and the result lack ("coil" for a coil-combined image).
         chosen : mapping of str to int, optional
-            Which repetition and contrast, of several; the first by default.
+            Which of several repetitions and contrasts; by default the first.
 
         Raises
         ------
         InputError
-            On a number of axes other than that of the roles.
+            For an array with another number of axes.
         """
         roles = [role for role in self.roles if role != without]
         if array.ndim != len(roles):
@@ -362,12 +363,12 @@ def kspace_axes(n_axes: int, dims: tuple[str, ...] | None, phase_encode_axis: in
     dims : tuple of str, optional
         Their names. Without names two to four axes are (ky, kx), (coil, ky, kx) or (slice, coil, ky, kx).
     phase_encode_axis : int or str, optional
-        Position (negative from the end) or name of the phase-encode axis, where it is not the usual one.
+        Position (negative from the end) or name of the phase-encode axis, if it is not the usual one.
 
     Raises
     ------
     InputError
-        On names that are unknown, repeated or too few, and on a phase encode that is not a k-space axis.
+        For names that are unknown, repeated or too few, and for a phase encode that is no axis of k-space.
     """
     if dims is None and n_axes not in BARE:
         cure = f"Name them, as {option('dims', 'repetition,slice,coil,ky,kx')}, or as dims in a header file."

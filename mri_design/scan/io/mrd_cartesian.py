@@ -20,8 +20,10 @@ from mri_design.errors import InputError
 from mri_design.scan import sampling
 from mri_design.scan.data import KSpaceData, ScanSummary, middle_slice
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.acquisitions import (
+from mri_design.scan.io.raw_data import (
     Acquisitions,
+    MrdEncoding,
+    MrdHeader,
     Places,
     Purposes,
     RawSource,
@@ -30,7 +32,6 @@ from mri_design.scan.io.acquisitions import (
     numbers_of,
     sort_by_purpose,
 )
-from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import COUNTERS, ENCODING, SlicedSource, duplicates_cure
 

@@ -1,4 +1,4 @@
-"""NIfTI images, compressed or not: magnitudes to simulate scans from."""
+"""NIfTI images, compressed or not: magnitudes for simulations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAGIC = (b"n+1\x00", b"n+2\x00")
 _SAME_SIZE = 1e-3
 _HEADER, _LARGEST_HEADER, _CHUNK = 352, 2**20, 2**20
 _MILLIMETRES = {"mm": 1.0, "meter": 1e3, "micron": 1e-3, "unknown": 1.0}
-"""By what lengths of a unit, as nibabel names it, are multiplied."""
+"""Millimetres of a unit, by its name in nibabel."""
 _SILENT = logging.Logger("mended headers")
 _SILENT.disabled = True
 
@@ -42,17 +42,17 @@ def recognises(path: Path) -> bool:
 def opened(path: Path, options: ReadOptions) -> ImageStack:
     """Images (x, y), (x, y, z) or the first volume of (x, y, z, time).
 
-    Slices lie along z. Rows, the phase encode, are y, and columns x, in the order of the file: nothing is turned.
-    There is neither k-space nor noise in such a file, so it serves simulations only. A thickness of 1 mm of which the
-    description says that it is not known, as this package writes it, is none. A JSON file of the same name beside it,
-    as BIDS has them, may tell protocol, echo and repetition time in seconds, and flip angle.
+    Slices lie along z. Rows, the phase encode, are y, and columns x, in the order of the file: nothing is turned. A
+    file without k-space and noise serves simulations only. A thickness of 1 mm counts as unknown if the description
+    says so, as this package writes it. The JSON file of BIDS, of the same name, may give protocol, echo and repetition
+    time in seconds, and flip angle.
 
     Raises
     ------
     MissingPackageError
-        Where nibabel is not installed.
+        If nibabel is not installed.
     InputError
-        On anything else than such a file, naming the field.
+        For any other file, naming the field.
     """
     limits = options.limits
     size = safe.check_file(path)
@@ -97,13 +97,13 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
 
 
 _PER_UNIT = {"EchoTime": 1e3, "RepetitionTime": 1e3, "FlipAngle": 1.0}
-"""By what numbers of a sidecar, seconds and degrees, are multiplied to be milliseconds and degrees."""
+"""Factors from seconds and degrees in a BIDS file to milliseconds and degrees."""
 _LARGEST = 1e6
-"""Above this no time or angle is believed."""
+"""Largest possible time or angle."""
 
 
 def _sidecar(path: Path, limits: safe.ReadLimits) -> tuple[SourceImage | None, dict[str, tuple[Any, ...]]]:
-    """How the images were measured, by the JSON file of their name as BIDS has it, and whether it was read."""
+    """How the images were measured, by the JSON file of BIDS, and whether it was read."""
     beside = path.with_name(f"{_stem(path)}.json")
     if not beside.is_file():
         return None, {}
@@ -122,10 +122,9 @@ def _sidecar(path: Path, limits: safe.ReadLimits) -> tuple[SourceImage | None, d
 
 
 def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:
-    """The header, checked and where possible mended by nibabel, and the sides of a voxel in millimetres.
+    """The header, checked and if possible mended by nibabel, and the sides of a voxel in millimetres.
 
-    A side is NaN where the file has 0, for which nibabel puts 1. Sizes without a unit are taken as millimetres, as
-    other programs take them.
+    A side of 0, which nibabel replaces by 1, is NaN. Sizes without a unit count as millimetres, as in other programs.
     """
     header = kind.header_class(content[: kind.header_class.template_dtype.itemsize], check=False)
     stored = header["pixdim"][1:4].tolist()
@@ -136,9 +135,9 @@ def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:
 
 
 def _geometry(header: Any, sides: list[float], volume: tuple[int, ...]) -> SliceGeometry | None:
-    """Sizes, and place and directions where the header says that its affine leads to coordinates.
+    """Sizes, and place and directions if the header's affine leads to coordinates.
 
-    Ones everywhere without a unit are what a header has without given sizes.
+    Sides of 1 without a unit are the default of headers without sizes.
     """
     unit = header.get_xyzt_units()[0]
     if unit == "unknown" and all(side == 1 or math.isnan(side) for side in sides):
@@ -165,7 +164,7 @@ def _opened(path: Path) -> Any:
 
 
 def _scaled(field: str, stored: Any, slope: float | None, intercept: float | None) -> Any:
-    """Values from what is stored, as the header says; complex ones stay complex."""
+    """Values from stored numbers by the header's scaling; complex numbers stay complex."""
     factor, added = (1.0 if slope is None else float(slope)), (0.0 if intercept is None else float(intercept))
     convert = to_complex64 if stored.dtype.kind == "c" else to_float32
     if (factor, added) == (1.0, 0.0):

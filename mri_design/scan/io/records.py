@@ -1,9 +1,8 @@
-"""Dataclasses in one archive, as they are: plain values as JSON, arrays in full precision.
+"""Dataclasses in an archive: plain values as JSON, arrays in full precision.
 
-What is stored is read off the declarations: a new field is stored and read back without a change here. Fields that do
-not count for equality (``compare=False``) are left out, and have their defaults when they are read. An archive may have
-been written by anybody: it is bounded, holds no Python objects, and makes only what the declarations of the wanted
-dataclass name.
+The declarations of the dataclass say what is stored, so a new field needs no change here. Fields that do not count for
+equality (``compare=False``) are left out and read back as their defaults. An archive is untrusted: it is bounded, holds
+no Python objects, and becomes only the types that the wanted dataclass declares.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from mri_design.scan.io.safe import ReadLimits, check_file
 
 T = TypeVar("T")
 LIMITS = ReadLimits(max_bytes=2**33, max_text_bytes=2**26)
-"""The bounds used where a caller names none; bytes count eightfold in them."""
+"""The default bounds, in which a byte counts eightfold."""
 _TEXT, _NUMBERS = "text", "numbers"
 _TYPES = ("bool", "int64", "float32", "float64", "complex64", "complex128")
-"""Of arrays."""
+"""Types of arrays."""
 _SCALARS = (bool, int, float, str)
 
 
@@ -46,7 +45,7 @@ def write_record(path: Path, record: object, beside: Sequence[tuple[str, NDArray
     record : dataclass
         Of plain values, arrays, dataclasses, and sequences and mappings of such.
     beside : sequence of (str, array)
-        Arrays of the record that files of their own hold, and the names of these: they are not stored again.
+        Arrays of the record that have their own files, and the names of these: they are not stored again.
     """
     places: dict[int, object] = {id(array): name for name, array in beside}
     files = {name: _form(array) for name, array in reversed(beside)}
@@ -64,11 +63,11 @@ def write_record(path: Path, record: object, beside: Sequence[tuple[str, NDArray
     text = np.frombuffer(json.dumps(kept).encode(), np.uint8)
     with replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
         _put(archive, _TEXT, [text])
-        _put(archive, _NUMBERS, [np.zeros(1, np.uint8), *stored])  # never empty, as arrays of files are not
+        _put(archive, _NUMBERS, [np.zeros(1, np.uint8), *stored])  # never empty, because readers refuse empty arrays
 
 
 def _put(archive: zipfile.ZipFile, name: str, arrays: Sequence[NDArray[Any]]) -> None:
-    """Write the bytes of several arrays as one member, as `numpy.savez` does of one; none of them is copied."""
+    """Write the bytes of several arrays as one member of an npz archive, without copies."""
     header = {"descr": "|u1", "fortran_order": False, "shape": (sum(array.nbytes for array in arrays),)}
     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
         np.lib.format.write_array_header_1_0(member, header)
@@ -81,8 +80,8 @@ def _form(array: NDArray[Any]) -> dict[str, object]:
 
 
 def _plain(value: Any, place: Callable[[NDArray[Any]], object]) -> Any:
-    """The value as JSON takes it, with arrays as ``place`` names them."""
-    if value is None or type(value) in _SCALARS:  # of which a long design has very many
+    """The value in the types of JSON, with arrays as ``place`` describes them."""
+    if value is None or type(value) in _SCALARS:  # first, because a long design has very many
         return value
     if isinstance(value, np.ndarray):
         return place(value)
@@ -103,25 +102,24 @@ def read_record(
     beside: Callable[[str, str, tuple[int, ...]], NDArray[Any]] | None = None,
     limits: ReadLimits = LIMITS,
 ) -> T:
-    """A dataclass that `write_record` wrote.
+    """Read a dataclass that `write_record` wrote.
 
     Parameters
     ----------
     path : Path
         Of the archive.
     kinds : mapping of str to type
-        What is to be made of the dataclasses that it may be, by their names: themselves, or classes that they are made
-        from, which have less parts.
+        Classes to make, by the names of the dataclasses that the archive may hold: these, or classes with fewer fields.
     beside : callable, optional
-        Takes the name of an array that has a file of its own, its type and its shape, and returns it. Without it the
-        archive holds them all.
+        Takes the name, type and shape of an array with its own file, and returns it. Without it the archive holds all
+        arrays.
     limits : ReadLimits
         The budget.
 
     Raises
     ------
     InputError
-        Where the archive is damaged, or holds something else.
+        If the archive is damaged, or holds something else.
     """
     field, wanted = f"{path.parent.resolve().name}/{path.name}", "what a run of this program left"
     cure = f"Copy the folder again, or make the run again with {option('overwrite')}."
@@ -178,7 +176,7 @@ def _kinds(record: Any) -> dict[str, Any]:
 
 
 def _made(kind: Any, value: Any, array: Callable[[Any], NDArray[Any]]) -> Any:
-    """The stored value as a field of that type has it."""
+    """The stored value as a value of a field's type."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind in (Any, object):
         return value
@@ -207,5 +205,5 @@ def _made(kind: Any, value: Any, array: Callable[[Any], NDArray[Any]]) -> Any:
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
-        raise TypeError(f"{str(value)[:40]} in place of {kind}")
+        raise TypeError(f"{str(value)[:40]} instead of {kind}")
     return value

@@ -1,4 +1,4 @@
-"""The bounds every untrusted file is held to, checked before anything is allocated."""
+"""Bounds for untrusted files, which are checked before memory is allocated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SMALL_ENOUGH_TO_EXPAND = 64 * 2**20
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """How much a file may make the reader allocate.
+    """How much memory a file may make its reader allocate.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ReadLimits:
     Raises
     ------
     InputError
-        Where a bound is not a positive integer.
+        If a bound is not a positive integer.
     """
 
     max_bytes: int = 4 * 2**30
@@ -64,7 +64,7 @@ class ReadLimits:
 
 
 DEFAULT_LIMITS = ReadLimits()
-"""The bounds used where a caller names none."""
+"""The default bounds."""
 
 
 def check_file(path: Path) -> int:
@@ -75,8 +75,8 @@ def check_file(path: Path) -> int:
     Raises
     ------
     InputError
-        Where the path is missing, unreadable, a folder, a device or a pipe, empty, or the pointer that
-        Git LFS or git-annex leaves in place of data that was not fetched.
+        If the path is missing, unreadable, a folder, a device or a pipe, empty, or the pointer that Git LFS or
+        git-annex leaves for data that was not fetched.
     """
     name = str(path)
     try:
@@ -102,7 +102,7 @@ def check_file(path: Path) -> int:
 
 
 def is_hdf5(path: Path) -> bool:
-    """True where the HDF5 signature stands at the start, or after a user block of up to 4 KiB."""
+    """Whether a file has the HDF5 signature at the start, or after a user block of up to 4 KiB."""
     with path.open("rb") as stream:
         head = stream.read(4096 + len(_HDF5))
     return any(head[start : start + len(_HDF5)] == _HDF5 for start in (0, 512, 1024, 2048, 4096))
@@ -127,7 +127,7 @@ def read_json_table(path: Path, limits: ReadLimits) -> dict[str, Any]:
     Raises
     ------
     InputError
-        As `read_small`, and for anything else than a table.
+        As `read_small`, and for a file that is no table.
     """
     encoded = read_small(path, limits.max_text_bytes)
     try:
@@ -140,9 +140,9 @@ def read_json_table(path: Path, limits: ReadLimits) -> dict[str, Any]:
 
 
 def check_sides(limits: ReadLimits, sides: Mapping[str, int], *, field: str = "") -> None:
-    """Refuse sizes of axes, by name, that are not from 1 to the bound of slices, of coils, or of a side of the grid.
+    """Refuse sizes of axes, by name, outside 1 to the bound on slices, coils or a side of the grid.
 
-    ``field`` is what stands before the names in messages.
+    ``field`` comes before the names in messages.
     """
     bounds = dict.fromkeys(_SEVERAL, limits.max_slices) | {"coil": limits.max_coils}
     for name, side in sides.items():
@@ -154,7 +154,7 @@ def check_sides(limits: ReadLimits, sides: Mapping[str, int], *, field: str = ""
 def check_declared_shape(
     field: str, shape: Sequence[int], item_bytes: int, limits: ReadLimits, *, available: int | None = None
 ) -> int:
-    """Bytes that an array of the declared shape takes, refused before it is allocated.
+    """Bytes of an array with the declared shape, which is refused before it is allocated.
 
     Parameters
     ----------
@@ -165,14 +165,14 @@ def check_declared_shape(
     item_bytes : int
         Bytes of one stored element.
     limits : ReadLimits
-        The budget. Elements smaller than a complex64 are counted as one: that is what they become.
+        The budget. Elements smaller than a complex64 count as one, which they become.
     available : int, optional
         Bytes that the file really holds for this array.
 
     Raises
     ------
     InputError
-        On a negative or empty axis, more bytes than the budget, or more than the file holds.
+        For a negative or empty axis, more bytes than the budget, or more than the file holds.
     """
     if any(side < 1 for side in shape) or item_bytes < 1:
         raise InputError(field, f"shape {tuple(shape)}", "sizes of at least 1")
@@ -193,7 +193,7 @@ def check_expansion(field: str, stored: int, expanded: int, limits: ReadLimits) 
     Raises
     ------
     InputError
-        Where more than 64 MiB come out of less than ``1 / max_expansion`` of that.
+        If more than 64 MiB come out of less than ``1 / max_expansion`` of that.
     """
     if expanded > _SMALL_ENOUGH_TO_EXPAND and expanded > limits.max_expansion * max(stored, 1):
         got, wanted = f"{_readable(expanded)} from {_readable(stored)}", f"at most {limits.max_expansion} times as much"
@@ -202,7 +202,7 @@ def check_expansion(field: str, stored: int, expanded: int, limits: ReadLimits) 
 
 @contextmanager
 def damage_named(field: str, what: str, wanted: str) -> Iterator[None]:
-    """Make an `InputError` of whatever a library raises inside on damaged bytes, which may be any of nine types."""
+    """Turn any error that a library raises on damaged bytes into an `InputError`."""
     try:
         yield
     except MriDesignError:
@@ -214,7 +214,7 @@ def damage_named(field: str, what: str, wanted: str) -> Iterator[None]:
 
 @contextmanager
 def errors_named(path: Path) -> Iterator[None]:
-    """Put the file's name before the field of every `InputError` raised inside, but of fields that name a neighbour."""
+    """Put the file's name before the field of every `InputError` raised inside, unless it names the file already."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""A file as a source: its header is read when it is opened, its samples when they are asked for, slice by slice."""
+"""An open file as a source: its header is read when it is opened, its samples on request, slice by slice."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from mri_design.scan.sampling import Sampling
 Content = KSpaceData | TrajectoryData | ImageStack
 Summary = ScanSummary | TrajectoryData | ImageStack
 DuplicatePolicy = Literal["refuse", "average", "first", "last"]
-"""Policies for a line that was acquired more than once (averages, or a counter that repeats)."""
+"""Policies for a line that was acquired more than once (averages, or a repeated counter)."""
 COUNTERS = ("contrast", "phase", "repetition", "set")
-"""Counters of which one value is read. Averages are repeats of one line, so they are duplicates."""
+"""Counters of which one value is read. Averages repeat a line, so they are duplicates."""
 ENCODING = "encoding"
-"""Number of the encoding space of an MRD file, of which one is read, too: each has a matrix of its own."""
+"""Encoding space of an MRD file, of which one is read too: each has its own matrix."""
 
 
 CORRECT_ECHOES = "Correct the phase of the echoes and grid them first, and write them as Cartesian lines."
@@ -38,28 +38,29 @@ class ReadOptions:
     Parameters
     ----------
     limits : ReadLimits
-        Bounds that the file is held to before anything is allocated.
+        Bounds that are checked before anything is allocated.
     duplicates : {"refuse", "average", "first", "last"}
-        Refuse a line or shot of raw data that comes twice, average its readouts, or keep the first or the last one.
+        What to do with a line or shot of raw data that comes twice: refuse it, average its readouts, or keep the first
+        or the last one.
     counters : mapping of str to int
-        Which "contrast", "phase", "repetition" and "set" of raw data to read, and which "encoding" (space), by the
-        file's own numbers; the first of those that are not named.
+        Which "contrast", "phase", "repetition", "set" and "encoding" (space) of raw data to read, by the file's own
+        numbers; by default the first.
     matrix : tuple of int, optional
         Pixels (ky, kx) of the image of samples along a trajectory, instead of what the file says.
     centre : tuple of int, optional
-        Line and sample of the centre of k-space on the grid that is read, counted from 0; by default what the file
-        says, or else what the samples show (`find_centre`).
+        Line and sample of the centre of k-space on the grid, counted from 0; by default what the file says, or else
+        what the samples show (`find_centre`).
     noise : bool
-        Whether to read what the arrays of a file say of the noise: not if it is given.
+        Whether to read the noise that a file of arrays gives: not if the user gives it.
     only_noise : bool
-        Whether to open raw data for their noise readouts alone: `Source.load` gives these, and there need be no image.
+        Whether `Source.load` gives the noise of raw data alone; the file needs no image then.
     dims : sequence of str, optional
         Names of the axes of an array, instead of what the file says.
 
     Raises
     ------
     InputError
-        For another policy or counter, and numbers that are not whole or negative.
+        For another policy or counter, and for numbers that are negative or not whole.
     """
 
     limits: ReadLimits = DEFAULT_LIMITS
@@ -79,12 +80,12 @@ class ReadOptions:
 
 
 def duplicates_cure() -> str:
-    """What says what becomes of what comes several times."""
+    """How a user says which of several readouts counts."""
     return f"Say which counts: {option('duplicates', 'average')}, or first or last."
 
 
 def counter_option(name: str) -> str:
-    """The option, or Python's setting, of a counter or of the encoding space."""
+    """The option of the command line, or setting in Python, of a counter or of the encoding space."""
     return option(f"input.series.{name}")
 
 
@@ -96,7 +97,7 @@ def require_counters(
     Raises
     ------
     InputError
-        For a number beyond those of ``series``, and for another one than 0 where there is no such counter.
+        For a number that ``series`` does not have; without the counter, for any number but 0.
     """
     for name, number in counters.items():
         held = (series or {}).get(name, ())
@@ -109,16 +110,16 @@ def require_counters(
 
 @dataclass(frozen=True)
 class SliceReader:
-    """The slices of an open file, each of which is read when it is asked for.
+    """The slices of an open file, each of which is read on request.
 
     Parameters
     ----------
     count : int
         Slices of the file.
     read : function
-        The slice of a number, named by it, as `load` and `select_slice` give it; refused where it holds no signal.
+        Reads the slice with a number, named by it, as `load` and `select_slice` give it; refuses one without signal.
     whole : Content, optional
-        All slices, where the file had to be read as a whole.
+        All slices, if the file had to be read as a whole.
     series : mapping of str to tuple of int
         See `Source.series`.
     """
@@ -130,7 +131,7 @@ class SliceReader:
 
     @classmethod
     def of(cls, whole: Content, series: Mapping[str, tuple[int, ...]] | None) -> SliceReader:
-        """The slices of what was read as a whole."""
+        """The slices of a scan that was read as a whole."""
         return cls(whole.n_slices, whole.select_slice, whole, series or {})
 
 
@@ -141,9 +142,9 @@ class Source(ABC):
     Parameters
     ----------
     series : mapping of str to tuple of int, optional
-        Numbers that the file holds, of each counter of which one is read.
+        All values in the file of each counter of which one is read.
     centre : tuple of int, optional
-        Line and sample of the centre of k-space, where the file says that it is elsewhere than at ``N // 2``.
+        Line and sample of the centre of k-space, if the file says that it is not at ``N // 2``.
     """
 
     series: Mapping[str, tuple[int, ...]] | None = None
@@ -156,12 +157,12 @@ class Source(ABC):
         Raises
         ------
         InputError
-            Where samples are missing, are not finite, or contradict the header.
+            If samples are missing, are not finite, or contradict the header.
         """
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
-        """The slices one by one, without the others in memory where the format allows."""
+        """The slices one by one, without the others in memory if the format allows."""
         yield SliceReader.of(self.load(), self.series)
 
     def summary(self) -> Summary:
@@ -170,7 +171,7 @@ class Source(ABC):
         Raises
         ------
         InputError
-            As `load`, but for samples that were not looked at.
+            As `load`, except for samples that were not read.
         """
         return summarised(self.load())
 
@@ -180,7 +181,7 @@ class SlicedSource(Source):
 
     @property
     def geometry(self) -> tuple[SliceGeometry, ...] | None:
-        """Size and place of every slice; None where the file does not say."""
+        """Size and place of every slice; None if the file does not say."""
         return None
 
     @property
@@ -190,7 +191,7 @@ class SlicedSource(Source):
 
     @property
     def one_by_one(self) -> bool:
-        """Whether a slice is read without those before it; not of a volume whose readouts bring a sample to each."""
+        """Whether slices can be read separately; not in a volume whose readouts have a sample in each."""
         return True
 
     @abstractmethod
@@ -203,7 +204,7 @@ class SlicedSource(Source):
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
-        """The slices one by one, each under its number and with the lines that it holds."""
+        """The slices one by one, each named by its number and with its own lines."""
         if not self.one_by_one:
             yield SliceReader.of(self.load(), self.series)
             return
@@ -239,23 +240,23 @@ class SlicedSource(Source):
 
 @dataclass(frozen=True)
 class Loaded(Source):
-    """A scan or images that a reader read as a whole, or noise readouts."""
+    """A scan, images or noise that were read as a whole."""
 
     held: Any
 
     def load(self) -> Any:
-        """What was read."""
+        """The scan, images or noise."""
         return self.held
 
 
 @dataclass(frozen=True)
 class CentredSource(Source):
-    """A source whose k-space is read with its centre at ``N // 2``: one rule for every format.
+    """A source of any format whose k-space is shifted so that its centre lies at ``N // 2``.
 
     Parameters
     ----------
     source : Source
-        As a reader opens it; ``centre`` is as the file says it, or as it is given.
+        As a reader opens it; ``centre`` comes from the file or the user.
     matrix : tuple of int, optional
         Pixels (ky, kx) of the image, if they are asked for: of samples along a trajectory alone.
     """
@@ -268,12 +269,12 @@ class CentredSource(Source):
         return self._placed(self.source.load())
 
     def summary(self) -> Summary:
-        """The summary of the source, with its samples and sampling moved."""
+        """The summary of the source, with its samples and sampling shifted."""
         return self._placed(self.source.summary())
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
-        """The slices one by one; all are moved as the middle one of those that hold signal shows it."""
+        """The slices one by one, all shifted by the centre of the middle slice that holds signal."""
         with self.source.slice_reader() as slices:
             if slices.whole is not None:
                 yield SliceReader.of(self._placed(slices.whole), slices.series)
@@ -291,7 +292,7 @@ class CentredSource(Source):
             yield replace(slices, read=read)
 
     def _found(self, slices: SliceReader, number: int, part: KSpaceData) -> Centre:
-        """The centre that the slice nearest to the middle shows which can be read, ``part`` being that of a number."""
+        """The centre in the readable slice nearest to the middle; ``part`` is the slice with a number."""
         for near in sorted(range(slices.count), key=lambda other: abs(other - slices.count // 2)):
             with suppress(InputError):  # slices without signal
                 middle = part if near == number else slices.read(near)
@@ -301,7 +302,7 @@ class CentredSource(Source):
         return find_centre(part.kspace[0], part.samplings[0].samples, self.centre)
 
     def _placed(self, held: Any) -> Any:
-        """Samples on a grid, or their summary, moved; of anything else no centre can be given."""
+        """Samples on a grid, or their summary, shifted; nothing else can have a given centre."""
         if isinstance(held, KSpaceData):
             return with_its_centre(held, self.centre)
         if isinstance(held, ScanSummary):
@@ -314,7 +315,7 @@ class CentredSource(Source):
 
 @contextmanager
 def opened_by(reader: Reader, path: Path, options: ReadOptions) -> Iterator[Source]:
-    """The source that a file is for its reader, while it is open."""
+    """The open file as a source of its reader."""
     made = reader.opens(path, options)
     with made if isinstance(made, AbstractContextManager) else nullcontext(made) as held:
         if not isinstance(held, Source | KSpaceData | TrajectoryData | ImageStack):
@@ -323,28 +324,28 @@ def opened_by(reader: Reader, path: Path, options: ReadOptions) -> Iterator[Sour
 
 
 REGISTERED: list[Reader] = []
-"""Readers from outside the package, the newest first; they are asked before the package's own."""
+"""Readers from outside the package, the newest first; they come before the package's own."""
 
 
 def register_reader(
     says: str, begins: bytes | Callable[[Path], bool], *, series: bool = False, matrix: bool = False
 ) -> Callable[[Callable[[Path, ReadOptions], Any]], Callable[[Path, ReadOptions], Any]]:
-    """Make a function the reader of a file format, for `read`, the command line's verbs and all that reads scans.
+    """Make a function the reader of a file format for all functions and commands that read scans.
 
     Parameters
     ----------
     says : str
-        The format, for people.
+        The format in words.
     begins : bytes or function
-        The first bytes of such files, or a function of a path that says whether a file is one.
+        The first bytes of such files, or a function that recognises them by their path.
     series, matrix : bool
         As of a `mri_design.registry.Reader`.
 
     Returns
     -------
     decorator
-        Of a function of a path and `ReadOptions`, which returns what the file holds (`KSpaceData`, `TrajectoryData` or
-        `ImageStack`) or a `Source`. The function stays as it is.
+        Of a function of a path and `ReadOptions` that returns a `KSpaceData`, a `TrajectoryData`, an `ImageStack` or a
+        `Source`. The function itself does not change.
 
     Examples
     --------
@@ -365,7 +366,7 @@ def register_reader(
 
 
 def starting(*marks: bytes) -> Callable[[Path], bool]:
-    """Whether a file starts with one of some marks, as a function of its path."""
+    """A function of a path: whether the file starts with one of some marks."""
 
     def recognises(path: Path) -> bool:
         with path.open("rb") as stream:

@@ -1,7 +1,7 @@
 """Siemens raw data (twix, .dat) of the software lines VB, VD and VE: Cartesian slices and volumes.
 
-twixtools gives the layouts of the binary headers. Its own reader loads all samples when it opens a file, so readouts are
-found here; they become acquisitions with the names, counters and flags of ISMRMRD.
+twixtools gives the layouts of the binary headers. Its own reader loads all samples when it opens a file, so readouts
+are found here; they become acquisitions with the names, counters and flags of ISMRMRD.
 
 A measurement's header holds the protocol twice: as assignments (``sKSpace.lBaseResolution = 160``) and as nested
 parameters (``<ParamLong."iNoOfFourierLines"> { 160 }``). Only the values that are needed are looked up.
@@ -23,9 +23,17 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.geometry import SourceImage
-from mri_design.scan.io.acquisitions import Acquisitions, has_flag, sort_by_purpose
 from mri_design.scan.io.mrd_cartesian import CartesianSource
-from mri_design.scan.io.mrd_header import EncodedSpace, MrdEncoding, MrdHeader, as_number, sole_value
+from mri_design.scan.io.raw_data import (
+    Acquisitions,
+    EncodedSpace,
+    MrdEncoding,
+    MrdHeader,
+    as_number,
+    has_flag,
+    sole_value,
+    sort_by_purpose,
+)
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import CORRECT_ECHOES, Loaded, ReadOptions, Source
 

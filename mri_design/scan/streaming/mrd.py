@@ -21,9 +21,17 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import slice_number
 from mri_design.scan.geometry import SliceGeometry, SourceImage
-from mri_design.scan.io.acquisitions import Acquisitions, Purposes, by_flags, kept_samples, numbers_of
 from mri_design.scan.io.mrd_cartesian import geometry_of, images_kspace, kind_of, plan_readouts, upright
-from mri_design.scan.io.mrd_header import MrdEncoding, MrdHeader, parse_mrd_header
+from mri_design.scan.io.raw_data import (
+    Acquisitions,
+    MrdEncoding,
+    MrdHeader,
+    Purposes,
+    by_flags,
+    kept_samples,
+    numbers_of,
+    parse_mrd_header,
+)
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions
 

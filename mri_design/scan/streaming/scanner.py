@@ -25,8 +25,8 @@ from mri_design.calibration.coils import ROUND_OFF, strongest_component
 from mri_design.errors import InputError, MriDesignError, require_counts
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.acquisitions import covariance_of_data
 from mri_design.scan.io.mrd_cartesian import UNSAID, calibration_data
+from mri_design.scan.io.raw_data import covariance_of_data
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.provenance import Centre, NoiseOrigin, Provenance
 from mri_design.scan.streaming import mrd
