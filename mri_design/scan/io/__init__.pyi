@@ -1,4 +1,4 @@
-"""Readers of files that nobody has checked, a module per format, and writers that never leave half a file."""
+"""Readers of untrusted files, a module per format, and writers that never leave half a file."""
 
 from .atomic import npy_bytes as npy_bytes
 from .atomic import npz_bytes as npz_bytes

@@ -247,17 +247,17 @@ def _is_plane(samples: Path, array: NDArray[np.complex64], header: stored_arrays
     Both have the same axes. A plane has no trajectory; either its header file names it (``"encoding": "plane"``), or
     the energy gathers in the middle of both phase encodes, as it does not along shots.
     """
-    told = KINDS.get(str(header.content.get("encoding")))
-    if told is not None and told.square:
+    encoding = KINDS.get(str(header.content.get("encoding")))
+    if encoding is not None and encoding.square:
         return True
-    if "trajectory" in header.content or _trajectory_beside(samples, header) is not None or min(array.shape[1:3]) < 4:
+    if "trajectory" in header.content or _trajectory_of(samples, header) is not None or min(array.shape[1:3]) < 4:
         return False
     energies = np.sum(np.abs(array) ** 2, axis=(0, 1, 3, 4))
     held = energies[energies > 0]
     return held.size > 0 and float(held.max()) > _GATHERED * float(np.median(held))
 
 
-def _trajectory_beside(samples: Path, header: stored_arrays.ArrayHeader) -> Path | None:
+def _trajectory_of(samples: Path, header: stored_arrays.ArrayHeader) -> Path | None:
     """The pair in the same folder with the trajectory, by its usual name or the header file's."""
     named = str(header.content.get("trajectory", f"{samples.stem}_traj"))
     plain = Path(named).name == named
@@ -268,11 +268,11 @@ def _along_trajectory(
     samples: Path, array: NDArray[np.complex64], header: stored_arrays.ArrayHeader, limits: ReadLimits
 ) -> Content:
     """Samples (1, sample, shot, coil, slice) with the trajectory in another pair."""
-    beside = _trajectory_beside(samples, header)
+    beside = _trajectory_of(samples, header)
     if beside is None:
         cure = 'Name a pair as "trajectory" in the header file; of a plane (1, ky, kz) say "encoding": "plane" there.'
         wanted = f"readouts, or a trajectory in the pair {samples.stem}_traj in the same folder"
-        raise InputError("axis 0 (read)", "one sample, and no trajectory beside it", wanted, cure)
+        raise InputError("axis 0 (read)", "one sample, and no trajectory", wanted, cure)
     trajectory = from_bart(read_pair(beside, limits))
     kspace = np.transpose(array[0], (3, 2, 1, 0))  # (slice, coil, shot, sample)
     arrays: dict[str, NDArray[Any]] = {"kspace": kspace, "trajectory": trajectory}

@@ -222,10 +222,10 @@ def _rescaled(file: Any, frames: Sequence[Mapping[str, Any]], shape: tuple[int, 
 def _header(file: Any, path: Path) -> dict[str, str]:
     header = {"file": path.name, "format": "DICOM"}
     kinds = "\\".join(str(word) for word in file.get("ImageType") or [])
-    said = {"modality": file.get("Modality"), "image_type": kinds}
+    facts = {"modality": file.get("Modality"), "image_type": kinds}
     if maker := file.get("Manufacturer"):  # otherwise the model is that of a program
         tesla = file.get("MagneticFieldStrength")
         named = f"{maker} {file.get('ManufacturerModelName') or ''}".strip()
-        said["scanner"] = f"{named}, {tesla} T" if tesla else named
-    header |= {name: str(value)[:80] for name, value in said.items() if value}
+        facts["scanner"] = f"{named}, {tesla} T" if tesla else named
+    header |= {name: str(value)[:80] for name, value in facts.items() if value}
     return header

@@ -230,8 +230,8 @@ def _placed(
     kept, echo, backwards = all_kept[at], all_echoes[at], all_reversed[at]
     whole, from_start = kept == nx, np.where(backwards, kept - 1 - echo, echo)
     # The usual centre of whole readouts that run forwards; the middle if none of them has one.
-    said = all_echoes[~all_reversed & (all_kept == nx) & (all_echoes > 0) & (all_echoes < nx)]
-    usual = int(np.bincount(said).argmax()) if len(said) else nx // 2
+    given = all_echoes[~all_reversed & (all_kept == nx) & (all_echoes > 0) & (all_echoes < nx)]
+    usual = int(np.bincount(given).argmax()) if len(given) else nx // 2
     readouts["turn"] = np.where(backwards & whole & (echo > 0) & (echo < kept), usual - from_start, 0)
     # A partial echo: the sample at the centre of k-space goes to the centre of the grid.
     start = np.where(whole, 0, nx // 2 - from_start)
@@ -317,15 +317,15 @@ class CartesianSource(RawSource, SlicedSource):
             (one, np.sum(np.abs(kept).astype(np.float64) ** 2, axis=0)) for one, kept in _with_samples(self.raw, here)
         ]
         forwards, lags = [pair for pair in energies if not pair[0].reversed], range(-_MOST_TURNED, _MOST_TURNED + 1)
-        said, agreement = 0.0, np.zeros(len(lags))
+        by_header, agreement = 0.0, np.zeros(len(lags))
         for one, energy in (pair for pair in energies if pair[0].reversed):
             near = sorted(forwards, key=lambda pair, line=one.line: abs(pair[0].line - line))  # type: ignore[misc]
             for _, other in near[:2]:
-                said += float(np.vdot(other, np.roll(energy[::-1], one.turn)))
+                by_header += float(np.vdot(other, np.roll(energy[::-1], one.turn)))
                 agreement += [np.vdot(other, np.roll(energy[::-1], lag)) for lag in lags]
         plain, best = agreement[lags.index(0)], int(agreement.argmax())
-        much_better = agreement[best] > _MUCH_BETTER * max(said, plain)
-        if much_better or plain > said:
+        much_better = agreement[best] > _MUCH_BETTER * max(by_header, plain)
+        if much_better or plain > by_header:
             for part in (plan.readouts, plan.calibration):
                 part["turn"][part.reversed & (part.count == plan.shape[-1])] = lags[best] if much_better else 0
         return plan

@@ -82,8 +82,8 @@ def opened(path: Path, options: ReadOptions) -> ImageStack:
         unknown: dict[str, tuple[Any, ...]] = {} if geometry is not None or impossible else {"pixel_size": ()}
         several = len(shape) == 4 and shape[3] > 1
         series = {"volumes": (0, tuple(range(shape[3])))} if several else {}
-        source, said = _sidecar(path, limits)
-        read = Provenance(series=series, left_out=impossible, read_as=unknown | said)
+        source, sidecar = _sidecar(path, limits)
+        read = Provenance(series=series, left_out=impossible, read_as=unknown | sidecar)
         about = {"file": path.name, "format": "NIfTI"}
         data, most = stream.read(needed), limits.max_bytes
         if len(data) != needed:
@@ -108,15 +108,15 @@ def _sidecar(path: Path, limits: safe.ReadLimits) -> tuple[SourceImage | None, d
     if not beside.is_file():
         return None, {}
     try:
-        said = safe.read_json_table(beside, limits)
+        content = safe.read_json_table(beside, limits)
     except InputError as error:
         return None, {"sidecar": (beside.name, error.got[:80])}
     found = {}
     for name, factor in _PER_UNIT.items():
-        value = said.get(name)
+        value = content.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LARGEST:
             found[name] = f"{factor * float(value):.6g}"
-    protocol = said.get("ProtocolName") or said.get("SeriesDescription")
+    protocol = content.get("ProtocolName") or content.get("SeriesDescription")
     found |= {"ProtocolName": protocol} if isinstance(protocol, str) else {}
     return SourceImage.of_raw_data(found)[0], {"sidecar": (beside.name, "")}
 

@@ -154,7 +154,7 @@ class NpzArchive:
 
 @contextmanager
 def opened_npz(path: Path, limits: ReadLimits) -> Iterator[NpzArchive]:
-    """An open npz archive, with the entries of all members checked, also of those that nobody reads.
+    """An open npz archive, with the entries of all members checked, read or not.
 
     Raises
     ------

@@ -169,8 +169,8 @@ class MrdHeader:
         """`source` with the echo time of one contrast (counted from 0), if echo times differ."""
         if contrast >= len(self.echo_times) or sole_value(self.echo_times):
             return self.source
-        said = {} if self.source is None else self.source.identifiers
-        return SourceImage.of_raw_data({**said, "EchoTime": sole_value(self.echo_times[contrast : contrast + 1])})[0]
+        known = {} if self.source is None else self.source.identifiers
+        return SourceImage.of_raw_data({**known, "EchoTime": sole_value(self.echo_times[contrast : contrast + 1])})[0]
 
     @property
     def unsettled(self) -> str:
@@ -287,13 +287,13 @@ def _identifiers(root: ET.Element) -> dict[str, str]:
     parts = [part for about in _ABOUT for part in reversed(root.findall(f"{about}/*"))]
     held = {part.tag.lower(): (part.text or "").strip() for part in parts}
     held["patientsex"] = held.get("patientgender", "")
-    said = {name: held.get(name.lower(), "") for name in _IDENTIFIERS}
+    found = {name: held.get(name.lower(), "") for name in _IDENTIFIERS}
     for name in ("PatientBirthDate", "StudyDate"):
         with suppress(ValueError):  # another text stays as it is
-            said[name] = date.fromisoformat(_ZONE.sub("", said[name])).strftime("%Y%m%d")
+            found[name] = date.fromisoformat(_ZONE.sub("", found[name])).strftime("%Y%m%d")
     with suppress(ValueError):
-        said["StudyTime"] = time.fromisoformat(said["StudyTime"]).strftime("%H%M%S.%f").rstrip("0").rstrip(".")
-    return said | {name: sole_value(_sequence_values(root, parameter)) for name, parameter in _MEASURED.items()}
+        found["StudyTime"] = time.fromisoformat(found["StudyTime"]).strftime("%H%M%S.%f").rstrip("0").rstrip(".")
+    return found | {name: sole_value(_sequence_values(root, parameter)) for name, parameter in _MEASURED.items()}
 
 
 def _sequence_values(root: ET.Element, parameter: str) -> list[float]:

@@ -265,9 +265,9 @@ def heads_of(stored: NDArray[Any], measured: Measurement) -> NDArray[Any]:
         heads["idx"][name] = stored["Counter"][own]
     noise = has_flag(heads["flags"], _NOISE)
     steps = (("kspace_encode_step_1", "CenterLin", 1), ("kspace_encode_step_2", "CenterPar", 2))
-    for (name, own, axis), unsaid in zip(steps, centres, strict=True):
+    for (name, own, axis), default in zip(steps, centres, strict=True):
         centre = stored[own].astype(np.int64)
-        heads["idx"][name] += encoding.encoded.matrix[axis] // 2 - (centre if centre[~noise].any() else unsaid)
+        heads["idx"][name] += encoding.encoded.matrix[axis] // 2 - (centre if centre[~noise].any() else default)
     samples = np.maximum(heads["number_of_samples"], 1)
     adjustment = "AdjCoilSens" in measured.text_of("tProtocolName")  # of coil sensitivities
     of_noise = _ADJUSTMENT_DWELL if adjustment else 1e6 / (_NOISE_BANDWIDTH * samples)
@@ -333,8 +333,8 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         purposes = sort_by_purpose(raw, options.counters)
         images, columns = heads[purposes.imaging], header.encodings[0].encoded.matrix[0]
         kept = images["number_of_samples"] - images["discard_pre"] - images["discard_post"]
-        said, wanted = images["center_sample"] > 0, f"the sample at the centre of k-space, of less than {columns}"
-        raw.require(purposes.imaging, said | (kept >= columns), "CenterCol", "0", wanted, _CONVERT)
+        given, wanted = images["center_sample"] > 0, f"the sample at the centre of k-space, of less than {columns}"
+        raw.require(purposes.imaging, given | (kept >= columns), "CenterCol", "0", wanted, _CONVERT)
         yield CartesianSource(raw, purposes, options, series=purposes.series)
 
 

@@ -1,4 +1,4 @@
-"""A scan that comes readout by readout: protocols, what has arrived, and the conversation with the scanner."""
+"""A scan that arrives readout by readout: the protocol, the grid that it fills, and the requests to the scanner."""
 
 import lazy_loader
 

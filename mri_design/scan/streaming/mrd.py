@@ -1,6 +1,6 @@
-"""The ISMRMRD streaming protocol: messages between a scanner and a design, and the journal of those that came.
+"""The ISMRMRD streaming protocol: messages between a scanner and a design, and the journal of received messages.
 
-A message is a number that says what it is, then its content; little-endian throughout.
+A message is the number of its kind, then its content; little-endian throughout.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions
 
 STREAM_LIMITS = ReadLimits(max_bytes=2**30, max_coils=256, max_side=8192, max_readouts=1_000_000, max_text_bytes=2**20)
-"""The bounds that a stream is held to: of the whole grid, and of its texts."""
+"""Bounds for a stream: on its grid and its texts."""
 _MESSAGE_BYTES = 64 * 2**20
 
 CONFIG_FILE, CONFIG_TEXT, HEADER, CLOSE, TEXT, ACQUISITION, WAVEFORM = 1, 2, 3, 4, 5, 1008, 1026
@@ -44,28 +44,28 @@ _CONFIG_FILE_BYTES = 1024
 _NUL = b"\0"
 
 ACQUISITION_HEADER: np.dtype[np.void] = acquisition_header_dtype
-"""The 340 bytes in front of a readout's samples."""
+"""The 340 bytes before a readout's samples."""
 _WAVEFORM_HEADER = struct.Struct("<H6xQIIIHHfH2x")
 
 
 @dataclass(frozen=True)
 class ScanHeader:
-    """Lines to be measured next.
+    """The header of a scan, as far as a stream of lines needs it.
 
     Parameters
     ----------
     shape : tuple of int
         Grid (ky, kx) of the image.
     coils : int, optional
-        Receive coils; None where the header does not say.
+        Receive coils, if the header gives their number.
     noise_bandwidth : float, optional
         See `MrdHeader`.
     source : SourceImage, optional
-        Identifiers of the patient, the study and the sequence; None where the header does not say.
+        Identifiers of the patient, the study and the sequence.
     calibration_mode : str
-        How calibration is acquired, see `MrdEncoding`; empty where the header does not say.
+        How calibration is acquired, see `MrdEncoding`; may be empty.
     place : tuple of int
-        Number of the slice that is taken, from 0, and of how many.
+        Number of the slice that is read, from 0, and number of slices.
     """
 
     shape: tuple[int, int]
@@ -85,13 +85,13 @@ class LineReadout:
     line : int
         Row ky of the grid, from 0.
     samples : complex64 array, shape (coil, kx)
-        As on the grid: reversed readouts are turned, oversampling is removed.
+        On the grid: reversed readouts are turned, oversampling is removed.
     dwell : float
-        Microseconds from sample to sample; 0 where the stream does not say.
+        Microseconds from sample to sample; 0 if unknown.
     geometry : SliceGeometry, optional
-        Where the slice lies, where the stream says so.
+        Size and place of the slice, if known.
     calibration : bool
-        True for a readout of calibration alone, which may be from a scan of its own.
+        Whether the readout is calibration alone, perhaps of a separate scan.
     """
 
     line: int
@@ -111,7 +111,7 @@ class NoiseReadout:
 
 @dataclass(frozen=True)
 class Gone:
-    """The connection has ended; ``for_good`` where there will be no other."""
+    """The connection has ended; with ``for_good`` no other will follow."""
 
     why: str
     for_good: bool = False
@@ -120,7 +120,7 @@ class Gone:
 CLOSED = Gone("the scanner closed the stream", for_good=True)
 """The message that ends a stream."""
 Message = ScanHeader | LineReadout | NoiseReadout | Gone | str
-"""A text says why what came brings nothing to the image; it is empty for what is passed over silently."""
+"""A text is the reason why a message does not serve the image; it is empty for messages without interest."""
 
 
 class MrdStream:
@@ -129,24 +129,24 @@ class MrdStream:
     Parameters
     ----------
     index : int
-        The slice counter of the readouts to take; a negative one counts from the end of the slices of the header.
+        The slice counter of the readouts to read; a negative one counts from the last slice of the header.
     counters : mapping of str to int, optional
-        Which "contrast", "phase", "repetition", "set" and "encoding" to take, by the scanner's own numbers; of
-        those that are not named, the first that comes.
+        Which "contrast", "phase", "repetition", "set" and "encoding" to read, by the scanner's own numbers; by default
+        the first that comes.
     limits : ReadLimits
-        Sizes that are declared are held to these before anything is allocated.
+        Bounds on declared sizes, which are checked before anything is allocated.
 
     Raises
     ------
     InputError
-        For another counter, and numbers that are not whole or negative.
+        For another counter, and for numbers that are negative or not whole.
 
     Notes
     -----
-    Configurations, texts and waveforms are ignored. Strings end with NUL, which their length counts; those without
-    are taken too, and whoever writes them is answered in the same way. Readouts of other slices and of other numbers
-    than those asked for are passed over; those of other encodings, contrasts, phases, repetitions and sets than the
-    first of the image that comes are left out, and so are navigators and partial echoes.
+    Configurations, texts and waveforms are ignored. Strings end with NUL, which their length counts; a client that
+    leaves it out gets answers without it. Readouts of other slices and counters than requested are ignored; readouts of
+    another encoding, contrast, phase, repetition or set than the image's first readout are left out, and so are
+    navigators and partial echoes.
 
     ISMRMRD, MR Data streaming protocol, doc/mrd_streaming_protocol.md of its repository.
     """
@@ -162,19 +162,19 @@ class MrdStream:
         self._kind: tuple[int, ...] | None = None
 
     def read(self, stream: BinaryIO) -> tuple[bytes, Message] | None:
-        """The next message and its bytes; None where the stream ends.
+        """The next message and its bytes; None at the end of the stream.
 
-        Where it ends within a message, that message is left out and its bytes are none: it counts for nothing.
+        A message that is cut short by the end of the stream is left out and has no bytes.
 
         Raises
         ------
         InputError
-            Where the bytes are no message, or one over the bounds: what follows cannot be found any more.
+            If the bytes are no message, or one over the bounds: the next message cannot be found then.
         """
         content = bytearray()
 
         def take(count: int, field: str = "message", most: int = _MESSAGE_BYTES) -> bytes:
-            """So many bytes, refused over ``most`` (64 MiB) before anything is allocated."""
+            """The next bytes; more than ``most`` (64 MiB) are refused before anything is allocated."""
             if count > most:
                 raise InputError(field, f"{count} bytes", f"at most {most}")
             part = stream.read(count) if count else b""
@@ -312,14 +312,14 @@ def _shape(encoding: MrdEncoding) -> tuple[int, int]:
 
 
 def append(journal: FileIO, message: bytes) -> None:
-    """Add a message to a journal, a file without a buffer, and wait until it is on the disk.
+    """Add a message to a journal, an unbuffered file, and sync it to the disk.
 
-    A process that dies while it writes leaves a file that ends within a message. `recorded` reads what is whole.
+    A process that dies while it writes leaves an incomplete last message, which `recorded` leaves out.
 
     Raises
     ------
     OSError
-        Where the disk does not take it.
+        If the disk is full.
     """
     left = memoryview(message)
     while left:
@@ -328,15 +328,14 @@ def append(journal: FileIO, message: bytes) -> None:
 
 
 def recorded(path: Path, protocol: MrdStream) -> Iterator[tuple[int, Message]]:
-    """The messages of a journal, and where each ends in the file; none where there is no file.
+    """The complete messages of a journal, and where each ends in the file; none without a file.
 
-    A last message that is cut short was being written when the process died. It is passed over in silence, because
-    nothing was decided from it and its line will be asked for again.
+    No decision used an incomplete last message, and its line will be requested again.
 
     Raises
     ------
     InputError
-        Where the file holds something else.
+        If the file is no journal.
     """
     if not path.exists():
         return

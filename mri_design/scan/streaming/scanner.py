@@ -1,6 +1,6 @@
-"""A scan while it arrives, readout by readout, and the conversation with the scanner about what comes next.
+"""A scan that arrives readout by readout, and the requests to the scanner for further lines.
 
-Messages come from and go to a file, a pipe or one TCP client after another, which a thread of its own reads.
+Messages come from a file, a pipe or one TCP client after another; a separate thread reads them.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _SEND_SECONDS = 5
 
 @dataclass(frozen=True)
 class Connection:
-    """Two directions of one conversation.
+    """A connection to the scanner in both directions.
 
     Parameters
     ----------
     source : BinaryIO
-        What is read.
+        Stream that is read.
     write : callable
         Sends bytes.
     close : callable
-        Ends both directions; reading ends then too.
+        Ends both directions, reading included.
     replaceable : bool
-        True for a client at a socket: another may come once it is closed, and it is answered in MRD messages. A file or
-        a pipe is answered with lines of JSON.
+        True for a client at a socket: another may connect after it is closed, and answers are MRD messages. The answers
+        to a file or a pipe are lines of JSON.
     """
 
     source: BinaryIO
@@ -62,24 +62,24 @@ Event = mrd.Message | Connection
 
 
 def one_stream(source: BinaryIO) -> Iterator[Connection]:
-    """One conversation: messages from a file or a pipe, answers as lines of JSON to the standard output."""
+    """A single connection: messages from a file or a pipe, answers as lines of JSON on the standard output."""
     yield Connection(source, lambda line: print(line.decode(), end="", file=sys.stdout, flush=True), lambda: None)
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that one client after another may connect to.
+    """A socket to which one client after another may connect.
 
     Parameters
     ----------
     host : str
-        Address to listen at; 127.0.0.1 is this machine alone.
+        Address; 127.0.0.1 accepts clients on this machine alone.
     port : int
-        0 takes any free one.
+        0 takes any free port.
 
     Raises
     ------
     MriDesignError
-        Where the address is not to be had.
+        If the address is not available.
     """
     try:
         return socket.create_server((host, port), backlog=1)
@@ -107,7 +107,7 @@ def _end_client(client: socket.socket) -> None:
 
 
 RepeatPolicy = Literal["first", "last"]
-"""Which readout of a line that comes more than once is the line's."""
+"""Which readout counts if a line comes more than once."""
 _NOISE_BYTES = 64 * 2**20
 
 
@@ -117,25 +117,26 @@ class Arrivals:
     Parameters
     ----------
     repeated : {"first", "last"}
-        Which readout counts where a line comes again. The last may come after decisions were made with the first.
+        Which readout counts if a line comes again. The last may come after decisions that used the first.
     limits : ReadLimits
         Bounds of the grid.
 
     Attributes
     ----------
     header : ScanHeader or None
-        None before it came.
+        None before it arrives.
     changed : set of int
-        Lines that came, or came again, since somebody emptied it.
+        Lines that arrived, or arrived again, since the caller emptied it.
     noise : list of NoiseReadout
-        Those that came.
+        Noise readouts that arrived.
     counts : dict of str to int
-        How many readouts were "repeated" or "left out".
+        Numbers of readouts that were "repeated" or "left out".
 
     Notes
     -----
-    Calibration readouts are data by `calibration_data`, as from a file. Where the header does not say how calibration
-    is acquired, the rest of the stream may show that it is a scan of its own: they wait until `settle` is called.
+    As in a file, `calibration_data` says which calibration readouts are data. If the header does not say how
+    calibration is acquired, the rest of the stream may show that it is a separate scan: they wait until `settle` is
+    called.
     """
 
     def __init__(self, repeated: RepeatPolicy = "first", limits: ReadLimits = mrd.STREAM_LIMITS) -> None:
@@ -151,7 +152,7 @@ class Arrivals:
         self._centre: Centre | None = None
 
     def take(self, message: mrd.Message) -> str:
-        """Put a message in its place; what is worth saying about it, empty where nothing is."""
+        """Take a message, and return why it was left out; empty if it was not."""
         why = ""
         if isinstance(message, mrd.ScanHeader):
             self.header, self._peaks = message, np.zeros(message.shape[0])
@@ -175,7 +176,7 @@ class Arrivals:
         return f"left out: {why}"
 
     def move(self, centre: Centre) -> None:
-        """Put the centre of k-space, of what is here and of what comes, to ``N // 2``; lines are numbered by that."""
+        """Shift the centre of k-space to ``N // 2``, in present and future lines; lines are numbered on that grid."""
         assert self._centre is None
         self._centre = centre
         down, across = centre.shift
@@ -189,24 +190,23 @@ class Arrivals:
         return [(line + by) % len(self._peaks) for line in lines]
 
     def _moved(self, readout: mrd.LineReadout) -> mrd.LineReadout:
-        """A readout with the line and the samples that it has around the centre of k-space."""
+        """A readout with its line and samples shifted to the centre of k-space."""
         if self._centre is None:
             return readout
         (line,), samples = self._numbered([readout.line], self._centre.shift[0]), readout.samples
         return replace(readout, line=line, samples=np.roll(samples, self._centre.shift[1], -1))
 
     def as_measured(self, lines: Iterable[int]) -> list[int]:
-        """The scanner's numbers of some lines."""
+        """The numbers that the scanner has for lines of the grid."""
         return self._numbered(lines, 0 if self._centre is None else -self._centre.shift[0])
 
     def settle(self, lines: Iterable[int] | None = None) -> None:
-        """Take calibration readouts that wait as data, because what has come is all that is to be judged by.
+        """Take waiting calibration readouts as data, because no further readout will show what they are.
 
         Parameters
         ----------
         lines : iterable of int, optional
-            Those that are known to be data, from decisions that were made with them; by default `calibration_data`
-            says which are.
+            Those that are data because decisions used them; by default those of `calibration_data`.
         """
         if self.header is None:
             return
@@ -217,14 +217,14 @@ class Arrivals:
             self._fill(self._calibration[line])
 
     def _placed(self, readout: mrd.LineReadout) -> str:
-        """Put a readout on the grid, which the first one makes; why that cannot be, empty where it can.
+        """Put a readout on the grid, and return why that is not possible; empty if it is.
 
-        One of calibration is data at once where the header says that it may be; else it is kept for `settle`.
+        A calibration readout is data at once if the header says so; otherwise it waits for `settle`.
         """
         assert self.header is not None  # no readout is read before the header
         mode, line, coils = self.header.calibration_mode, readout.line, len(readout.samples)
         if readout.calibration and not calibration_data(mode, (), (line,)):
-            return "a readout of a calibration scan of its own, which is not the image's"
+            return "a readout of a separate calibration scan"
         if self._kspace is None:
             require_counts(least=1, most=self._limits.max_coils, coils=coils)
             shape = (coils, *self.header.shape)
@@ -254,7 +254,7 @@ class Arrivals:
         self.changed.add(readout.line)
         self._dwells.append(readout.dwell)
         self._geometry = self._geometry or readout.geometry
-        # Lines that turn out to hold the round-off of zeros, beside the strongest sample so far, were not measured.
+        # Lines with no more than round-off, compared with the strongest sample so far, were not measured.
         empty = np.flatnonzero(self.arrived & (self._peaks <= ROUND_OFF * self._peaks.max()))
         self._kspace[:, empty] = self._peaks[empty] = 0
         self._imaged.difference_update(empty.tolist())
@@ -262,12 +262,12 @@ class Arrivals:
 
     @property
     def arrived(self) -> NDArray[np.bool_]:
-        """Lines that are here, shape (ky,)."""
+        """Which lines have arrived, shape (ky,)."""
         return np.asarray(self._peaks > 0)
 
     @property
     def coils(self) -> int | None:
-        """Receive coils: of the lines here, else of the noise, else of the header; None where none of them shows it."""
+        """Number of coils: of the lines, else of the noise, else of the header; None if still unknown."""
         if self._kspace is not None:
             return len(self._kspace)
         if self.noise:
@@ -275,17 +275,17 @@ class Arrivals:
         return None if self.header is None else self.header.coils
 
     def lines(self, lines: Sequence[int]) -> NDArray[np.complex64]:
-        """Samples (coil, line, kx) of lines that are here."""
+        """Samples (coil, line, kx) of lines that have arrived."""
         assert self._kspace is not None
         return self._kspace[:, list(lines)]
 
     def data(self, name: str, lines: Sequence[int] | None = None) -> KSpaceData:
-        """The scan as far as it has arrived, or some lines of it, and its noise as far as that is known.
+        """The scan so far, or some of its lines, with its noise covariance if noise readouts came.
 
         Raises
         ------
         InputError
-            Where these hold no signal.
+            If the lines hold no signal.
         """
         chosen = self.arrived.copy()
         if lines is not None:
@@ -323,7 +323,7 @@ class Arrivals:
 
 
 _SILENCES = 3
-"""Requests in a row that nothing at all came after, until the scanner counts as gone."""
+"""Requests in a row without any answer, after which the scanner counts as gone."""
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -337,25 +337,25 @@ _CELLS: Mapping[str, Callable[[str], Any]] = {
     "requests": int,
     "lost": _numbers,
 }
-"""How the columns of a table of requests are read."""
+"""Types of the columns of a table of requests."""
 
 
 @dataclass(frozen=True)
 class LineRequest:
-    """One decision as the scanner saw it.
+    """One request for lines, as the scanner saw it.
 
     Parameters
     ----------
     order : int
-        Lines asked for before.
+        Number of lines that were requested before.
     lines : tuple of int
-        Those asked for.
+        Requested lines.
     deciding_seconds, processor_seconds : float
-        From the last readout that was waited for to the request, and processor time in it.
+        Time from the last awaited readout to the request, and processor time in it.
     waiting_seconds : float
-        From the request to the last line of it.
+        Time from the request to its last line.
     requests : int
-        How often it was made.
+        How often the request was sent.
     lost : tuple of int
         Lines that did not come.
     """
@@ -370,53 +370,53 @@ class LineRequest:
 
     def as_row(self) -> dict[str, object]:
         """One row of a table."""
-        told = {name: round(value, 6) for name, value in asdict(self).items() if name not in ("lines", "lost")}
-        listed = {name: " ".join(map(str, value)) or None for name, value in vars(self).items() if name not in told}
-        return {name: (told | listed)[name] for name in _CELLS}
+        rounded = {name: round(value, 6) for name, value in asdict(self).items() if name not in ("lines", "lost")}
+        listed = {name: " ".join(map(str, value)) or None for name, value in vars(self).items() if name not in rounded}
+        return {name: (rounded | listed)[name] for name in _CELLS}
 
     @classmethod
     def of_row(cls, row: Mapping[str, str]) -> LineRequest:
-        """Row that `as_row` made, after it was written as text.
+        """The request of a row that `as_row` made and a table holds as text.
 
         Raises
         ------
         KeyError, ValueError
-            For anything else.
+            For any other row.
         """
         return cls(**{name: parse(row[name]) for name, parse in _CELLS.items()})
 
 
 class LiveScanner:
-    """The scanner that measures: messages from one connection after another, and what it is asked for next.
+    """The scanner: messages from one connection after another, and requests for lines.
 
-    A thread reads, and keeps what it reads before it is looked at. It waits where more than a few messages have not
-    been looked at, so that a fast sender waits too.
+    A thread reads the messages and records them before they are used. It waits if more than a few messages are unused,
+    so that a fast sender waits too.
 
     Parameters
     ----------
     protocol : MrdStream
-        How messages are written.
+        Reads and writes messages.
     connections : iterator of Connection
-        The next one is asked for when the last has ended.
+        The next one is taken when the last has ended.
     arrivals : Arrivals
-        Where readouts are put.
+        Takes the readouts.
     keep : callable
-        Takes the bytes of every message but the closing one.
+        Takes the bytes of every message except the closing one.
     say : callable
-        Takes what people should know.
+        Takes notes for the user.
     note : callable
         Takes every message that is sent.
     patience : (float, int)
-        Seconds to wait for a readout: after a request, and after every line of it that arrives; and after a connection
-        for the header. And how often a line is asked for, until it counts as lost.
+        Seconds to wait for a readout, after a request and after each of its lines, and for the header after a
+        connection; and how often a line is requested until it counts as lost.
 
     Attributes
     ----------
     exchanges : list of LineRequest
-        Every request. Of a run that is resumed those before are put here first, the last of which is replaced where
-        its lines are asked for again.
+        All requests. A resumed run puts the earlier ones here first; the last of these is replaced if its lines are
+        requested again.
     ended : str
-        Why nothing more will come; empty while it may.
+        Why no more messages will come; empty while they may.
     """
 
     def __init__(
@@ -433,11 +433,11 @@ class LiveScanner:
         self.arrivals, self.note = arrivals, note
         self.exchanges, self.ended = list[LineRequest](), ""
         self._protocol, self._connections = protocol, connections
-        self._keep, self._say = keep, say
+        self._keep, self._report = keep, say
         self._timeout, self._requests = patience
         self._connected = self._met = False
-        self._silent: tuple[Connection, float] | None = None  # who has brought nothing, and how long that may go on
-        self._said = set[str]()
+        self._silent: tuple[Connection, float] | None = None  # a client that has sent nothing, and its deadline
+        self._reported = set[str]()
         self._request: Mapping[str, Any] | None = None
         self._free_since, self._processor_then = time.perf_counter(), time.process_time()
         self._silences = self._kept = 0
@@ -448,14 +448,14 @@ class LiveScanner:
         threading.Thread(target=self._read, name="readouts", daemon=True).start()
 
     def header(self) -> mrd.ScanHeader:
-        """The header; where none is known, a client is waited for until it has sent one.
+        """The header of the scan, after waiting for it if necessary.
 
-        A client that has not sent it when the time for a readout is over is disconnected.
+        A client that does not send it within the time for a readout is disconnected.
 
         Raises
         ------
         InputError
-            Where nobody can send one any more.
+            If no client can send one any more.
         """
         self._wait_for(lambda: self.arrivals.header is not None)
         if self.arrivals.header is None:
@@ -464,33 +464,33 @@ class LiveScanner:
         return self.arrivals.header
 
     def measure(self, lines: Sequence[int], about: Mapping[str, object]) -> list[int]:
-        """Have lines measured that have not arrived yet; those that do not come, in the end.
+        """Have lines measured that have not arrived yet, and return those that do not come.
 
-        The first time it waits until somebody is there.
+        The first time it waits for a connection.
 
         Parameters
         ----------
         lines : sequence of int
             In the order in which they are to be measured.
         about : mapping
-            What else the scanner is told with them.
+            Further fields of the message to the scanner.
         """
         self._wait_for(lambda: self._met)
-        while (event := self.next(0)) is not None:  # what came while the lines were decided
+        while (event := self.next(0)) is not None:  # messages that came while the lines were chosen
             self._take(event)
         began = time.perf_counter()
         deciding, processor = began - self._free_since, time.process_time() - self._processor_then
-        if self.exchanges and self.exchanges[-1].lines == tuple(lines):  # the run died before it was decided on
+        if self.exchanges and self.exchanges[-1].lines == tuple(lines):  # the run died before it used them
             self.exchanges.pop()
         order = sum(len(one.lines) - len(one.lost) for one in self.exchanges)
         missing = self._missing(lines)
-        told = {"kind": "measure", "order": order, **about, "seconds": round(deciding, 6)}
+        request = {"kind": "measure", "order": order, **about, "seconds": round(deciding, 6)}
         requests = heard = 0
         while not requests or (missing and not self.ended and requests < self._requests):
             asked = list(lines) if not requests else missing
             here = {"arrived": sorted(set(lines) - set(missing))} if not requests and len(missing) < len(lines) else {}
             again = {"again": requests} if requests else {}
-            self._request = {**told, "lines": asked, **here, **again}
+            self._request = {**request, "lines": asked, **here, **again}
             self._tell(self._request)
             requests += 1
             heard += self._wait(lines)
@@ -506,8 +506,8 @@ class LiveScanner:
             elif not self.ended and self._silences >= _SILENCES:
                 self.ended = f"the scanner answered none of the last {_SILENCES} requests"
             self._tell({"kind": "lost", "lines": missing})
-            said = f"lost: line{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
-            self._say(said + (f" ({self.ended})" if self.ended else ""))
+            text = f"lost: line{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
+            self._report(text + (f" ({self.ended})" if self.ended else ""))
         now = time.perf_counter()
         self.exchanges.append(
             LineRequest(order, tuple(lines), deciding, processor, now - began, requests, tuple(missing))
@@ -516,7 +516,7 @@ class LiveScanner:
         return missing
 
     def finish(self, content: Mapping[str, object]) -> None:
-        """Say how it ended."""
+        """Tell the scanner how the design ended."""
         self._tell({"kind": "done", **content})
 
     def close(self) -> None:
@@ -528,14 +528,14 @@ class LiveScanner:
         self._hang_up()
 
     def next(self, seconds: float | None) -> Event | None:
-        """Wait for the next event, or None after so many seconds of silence; without a number it waits.
+        """The next event, or None after so many seconds of silence; None as ``seconds`` waits without end.
 
         Raises
         ------
         OSError
-            Where a message could not be kept.
+            If a message could not be recorded.
         InputError
-            Where more messages came than the bounds allow.
+            If more messages came than the bounds allow.
         """
         try:
             event = self._events.get(timeout=seconds)
@@ -546,7 +546,7 @@ class LiveScanner:
         return event
 
     def send(self, content: Mapping[str, object]) -> bool:
-        """Send ``content`` to the present connection; whether it was taken."""
+        """Send ``content`` to the present connection, and return whether that was possible."""
         present = self._present
         if present is None:
             return False
@@ -554,9 +554,9 @@ class LiveScanner:
         return self._write(present, self._protocol.text(content) if present.replaceable else line)
 
     def refuse(self, connection: Connection, why: str) -> None:
-        """Tell whoever is there at ``connection`` that it is over, and hang up, so that somebody else may come.
+        """Refuse the client of ``connection`` and close it, so that another may connect.
 
-        Nothing happens where it has ended already, or where nobody else can come.
+        Nothing happens if it has ended already, or if no other client can connect.
         """
         if connection is self._present and connection.replaceable:
             self._refused = connection, f"refused: {why}"
@@ -567,7 +567,7 @@ class LiveScanner:
         try:
             with self._sending:
                 present.write(message)
-        except (OSError, ValueError):  # gone, or taking nothing any more
+        except (OSError, ValueError):  # the client is gone, or does not read
             present.close()
             return False
         return True
@@ -589,11 +589,11 @@ class LiveScanner:
                 refused, reason = self._refused
                 self._events.put(mrd.Gone(reason if refused is connection else why))
             self._events.put(mrd.Gone("nothing more comes", for_good=True))
-        except Exception as error:  # whoever waits has to know, whatever it is
+        except Exception as error:  # raised where the next event is awaited
             self._events.put(error)
 
     def _conversation(self, connection: Connection) -> str:
-        """Read a connection to its end, and say why it ended."""
+        """Read a connection to its end, and return why it ended."""
         while not self._stopped.is_set():
             try:
                 read = self._protocol.read(connection.source)
@@ -605,9 +605,9 @@ class LiveScanner:
                 self._hang_up()
                 return f"the connection broke ({error})"
             if read is None:
-                return "the stream ended"  # who says nothing more may still listen
+                return "the stream ended"  # the client may still listen
             raw, message = read
-            # A scan that is begun again goes on behind a closing message; one that is cut short has no bytes.
+            # A scan that starts again continues after a closing message; a message that is cut short has no bytes.
             if raw and message is not mrd.CLOSED:
                 self._kept += 1  # a stream without end would fill the disk
                 require_counts(least=0, most=mrd.STREAM_LIMITS.max_readouts, stream=self._kept)
@@ -616,13 +616,13 @@ class LiveScanner:
         return ""
 
     def _wait_for(self, there: Callable[[], bool]) -> None:
-        """Take what comes, for as long as it takes, until something is there or cannot be any more."""
+        """Take events until ``there`` returns true or no more can come."""
         while not there() and not self.ended:
             owes = self._silent if self.arrivals.header is None else None
             self._take(self.next(None if owes is None else max(0.0, owes[1] - time.monotonic())), "the header")
 
     def _tell(self, content: Mapping[str, Any], *, again: bool = False) -> None:
-        """Note a message with the lines of the grid, unless it comes again; send it with those of the scanner."""
+        """Note a message with the line numbers of the grid, unless it is sent again; send it with the scanner's."""
         if not again:
             self.note(content)
         numbers = {name: self.arrivals.as_measured(content[name]) for name in ("lines", "arrived") if name in content}
@@ -633,7 +633,7 @@ class LiveScanner:
         return [line for line in lines if not self.arrivals.arrived[line]]
 
     def _wait(self, lines: Sequence[int]) -> int:
-        """Take what comes until the lines are here, or the time since the last of them is over; how much came."""
+        """Take events until the lines have arrived or time is up, and return the number of events."""
         heard, left = 0, len(self._missing(lines))
         deadline = time.monotonic() + self._timeout
         while left and not self.ended:
@@ -648,7 +648,7 @@ class LiveScanner:
         return heard
 
     def _take(self, event: Event | None, wanted: str = "a readout") -> None:
-        """Put an event in its place; where none came, hang up on a client that has sent nothing for too long."""
+        """Take an event; without one, close the connection of a client that was silent for too long."""
         if event is None:
             if self._silent is not None and time.monotonic() >= self._silent[1]:
                 (connection, _), self._silent = self._silent, None
@@ -660,14 +660,14 @@ class LiveScanner:
                 self._tell(self._request, again=True)
         elif isinstance(event, mrd.Gone):
             self._connected, self._silent = False, None
-            self._say(event.why)
+            self._report(event.why)
             if event.for_good:
                 self.ended = event.why
                 self.arrivals.settle()
         else:
             if self.arrivals.header is not None or isinstance(event, mrd.ScanHeader):
                 self._silent = None
-            said = self.arrivals.take(event)
-            if said and said not in self._said:  # all are counted, and a whole series may be left out for one reason
-                self._said.add(said)
-                self._say(said)
+            text = self.arrivals.take(event)
+            if text and text not in self._reported:  # once for each reason; all are counted
+                self._reported.add(text)
+                self._report(text)
