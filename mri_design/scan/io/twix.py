@@ -130,7 +130,9 @@ class Measurement:
 def recognises(path: Path) -> bool:
     """Whether a file begins as Siemens raw data of the software lines VB, VD and VE do."""
     with path.open("rb") as stream:
-        head = stream.read(8 + _ENTRY.size).ljust(8 + _ENTRY.size, b"\0")
+        head = stream.read(8 + _ENTRY.size)
+        if len(head) < 8 + _ENTRY.size:
+            return False
         first, count = struct.unpack_from("<II", head)
         start = 0 if first >= _SMALLEST_VB_HEADER else int(_ENTRY.unpack_from(head, 8)[2])
         if (start and not 1 <= count <= _MOST_MEASUREMENTS) or start >= path.stat().st_size:
