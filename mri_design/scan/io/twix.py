@@ -134,10 +134,10 @@ def recognises(path: Path) -> bool:
         if len(head) < 8 + _ENTRY.size:
             return False
         first, count = struct.unpack_from("<II", head)
-        start = 0 if first >= _SMALLEST_VB_HEADER else int(_ENTRY.unpack_from(head, 8)[2])
-        if (start and not 1 <= count <= _MOST_MEASUREMENTS) or start >= path.stat().st_size:
+        old, start = first >= _SMALLEST_VB_HEADER, int(_ENTRY.unpack_from(head, 8)[2])
+        if not old and (start >= path.stat().st_size or not 1 <= count <= _MOST_MEASUREMENTS):
             return False
-        stream.seek(start)
+        stream.seek(0 if old else start)
         return _FIRST_TEXT.match(stream.read(64)[8:]) is not None
 
 
