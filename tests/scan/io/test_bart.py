@@ -1,19 +1,17 @@
 """BART's pairs of files: what their axes become, and every pair that is none refused before its samples are read."""
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mri_design import ImageStack, KSpaceData, TrajectoryData
+from mri_design import ImageStack, KSpaceData
 from mri_design.exchange import to_bart
 from mri_design.formats import ReadLimits
-from mri_design.operators import radial_spokes, to_kspace
-from mri_design.scan.io import ReadOptions, opened, read, read_pair, summary, with_maps
+from mri_design.operators import radial_spokes
+from mri_design.scan.io import ReadOptions, opened, read, summary, with_maps
 from mri_design.scan.simulation import load_phantom
 from tests.refusals import refused, refuses
 from tests.scan.io.reading import assert_told
@@ -172,23 +170,6 @@ def test_bounds_hold_before_samples_are_read(tmp_path: Path) -> None:
     path = write_pair(tmp_path / "ksp", complex_numbers(6, 8))
     for limits, field in ((ReadLimits(max_side=7), "kspace: ky"), (ReadLimits(max_bytes=300), "ksp.hdr")):
         refuses(field, read, path, limits=limits)
-
-
-@pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART")
-def test_bart_and_this_reader_agree(tmp_path: Path) -> None:
-    def bart(*words: str) -> None:
-        subprocess.run(["bart", *words], cwd=tmp_path, check=True, capture_output=True)
-
-    bart("phantom", "-k", "-s", "3", "-x", "32", "ksp")
-    bart("fft", "-i", "-u", "7", "ksp", "im")
-    scan, image = read(tmp_path / "ksp.cfl"), read_pair(tmp_path / "im")
-    assert scan.kspace.shape == (1, 3, 32, 32)
-    wanted = to_kspace(np.moveaxis(image[..., 0, :, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], -1, 0).swapaxes(1, 2))
-    np.testing.assert_allclose(scan.kspace[0], wanted, atol=1e-5 * np.abs(wanted).max())
-    bart("traj", "-r", "-x", "32", "-y", "9", "ksp_traj")
-    bart("phantom", "-k", "-t", "ksp_traj", "ksp")
-    radial = read(tmp_path / "ksp.cfl")
-    assert isinstance(radial, TrajectoryData) and radial.n_readouts == 9
 
 
 def test_coils_and_slices_in_the_place_of_partitions_are_noticed(tmp_path: Path) -> None:

@@ -164,12 +164,6 @@ def test_what_is_no_grey_image_is_refused(tmp_path: Path, make: Callable[[Path],
         read(path, limits=ReadLimits(max_slices=64))
 
 
-def test_a_compression_is_named(tmp_path: Path) -> None:
-    with refused("TransferSyntaxUID") as caught:
-        read(of_syntax(tmp_path / "x.dcm", f"{SYNTAX}.4.90"))
-    assert caught.value.got == pydicom.uid.JPEG2000Lossless.name
-
-
 def test_cut_files_and_elements_longer_than_memory_are_refused(tmp_path, read_in_child):
     whole, first = changed(tmp_path / "x.dcm").read_bytes(), 132
     # Behind the preamble: a tag, two letters and a length of two bytes.

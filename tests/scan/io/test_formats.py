@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -376,10 +375,3 @@ def test_a_mask_of_bart_is_one_of_lines_or_of_samples(mask_of, stored, wanted):
 def test_what_is_no_mask_of_this_scan_is_refused(mask_of: Callable, name: str, stored: object, cure: str) -> None:
     with refused(name, cure):
         mask_of(stored, name=name)
-
-
-@pytest.mark.skipif(shutil.which("bart") is None, reason="needs BART")
-def test_the_pattern_that_bart_makes_is_read(tmp_path: Path) -> None:
-    write_pair(tmp_path / "ksp", SAMPLES[None, ..., None] * complex_numbers(1, 8, 6, 3))
-    subprocess.run(["bart", "pattern", "ksp", "mask"], cwd=tmp_path, check=True, capture_output=True)
-    np.testing.assert_array_equal(files.read_mask(tmp_path / "mask", EVERYWHERE[:, 0], EVERYWHERE), SAMPLES)

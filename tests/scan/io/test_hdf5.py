@@ -15,7 +15,7 @@ import pytest
 
 from mri_design import InputError
 from mri_design.scan import only_coils, working_coils
-from mri_design.scan.io import read, summary
+from mri_design.scan.io import IsolatedSource, ReadOptions, read, summary
 from mri_design.scan.simulation import load_phantom
 from tests.refusals import refused
 from tests.scan.io.reading import assert_told
@@ -59,12 +59,11 @@ def test_masked_and_zero_lines_are_known_to_be_not_measured(tmp_path: Path, scan
     assert np.flatnonzero(~got.measured).tolist() == [2, 9]
 
 
-@pytest.mark.parametrize("isolated", [False, True])
-def test_the_header_has_sizes_and_apart_from_it_the_patient(tmp_path: Path, scan: np.ndarray, isolated: bool) -> None:
+def test_the_header_has_sizes_and_apart_from_it_the_patient(tmp_path: Path, scan: np.ndarray) -> None:
     path = write(tmp_path / "v.h5", scan.swapaxes(-1, -2), ismrmrd_header=HEADER.format(extents=EXTENTS).encode())
     with h5py.File(path, "a") as file:
         file.attrs.update({"acquisition": "CORPD_FBK", "max": 0.5, "patient_id": "1234"})
-    got = read(path, isolated=isolated)
+    got = read(path)
     assert got.source is not None and not got.source.image
     assert got.header["encoded_matrix"] == "16 x 12 x 1" and got.header["reconstruction_matrix"] == "8 x 8 x 1"
     assert got.header["reconstruction_field_of_view_mm"] == "220 x 220 x 5"
@@ -262,7 +261,7 @@ def test_cuts_and_bit_flips_never_crash_and_never_change_the_file(
     for outcome in outcomes:
         if outcome.kind == "crash":  # a defect of the HDF5 library, which reading in isolation contains
             with pytest.raises(InputError):
-                read(outcome.path)
+                IsolatedSource(outcome.path, ReadOptions(), "h5py").load()
     assert {outcome.kind for outcome in outcomes[:10]} == {"InputError"}
     assert {outcome.kind for outcome in outcomes} <= {"InputError", "KSpaceData", "crash"}
     assert [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths] == digests

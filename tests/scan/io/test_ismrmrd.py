@@ -388,8 +388,7 @@ def test_what_lies_outside_the_volume_is_refused(volume, mrd, fields, place):
     refuses(f"dataset/data[{NY * NZ}]: {place}", raw.read)
 
 
-@pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_slices_of_lines_of_their_own_with_noise_and_calibration(scan: np.ndarray, mrd: type, isolated: bool) -> None:
+def test_slices_of_lines_of_their_own_with_noise_and_calibration(scan: np.ndarray, mrd: type) -> None:
     raw = mrd(nx=16, rx=8, rfov=100, centre=6, parallel="")
     raw.add(np.random.default_rng(1).standard_normal((3, 64)) + 0j, flag=NOISE)
     for line in range(2, 9):
@@ -404,7 +403,7 @@ def test_slices_of_lines_of_their_own_with_noise_and_calibration(scan: np.ndarra
     for line in range(4, 8):
         raw.add(scan[1, :, line] * 2, slice=1, kspace_encode_step_1=line, flag=CALIBRATION)
     path = raw.write()
-    told, whole = summary(path, isolated=isolated), read(path, isolated=False)
+    told, whole = summary(path), read(path)
     assert_told(told, whole, 1e-6)
     assert told.index == 1 and told.by_headers
     assert told.provenance.read_as["centre_in_file"] == ((1, 6),)
