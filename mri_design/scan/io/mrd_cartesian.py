@@ -20,18 +20,8 @@ from mri_design.errors import InputError
 from mri_design.scan import sampling
 from mri_design.scan.data import KSpaceData, ScanSummary, middle_slice
 from mri_design.scan.geometry import SliceGeometry
-from mri_design.scan.io.raw_data import (
-    Acquisitions,
-    MrdEncoding,
-    MrdHeader,
-    Places,
-    Purposes,
-    RawSource,
-    channels_and_slices,
-    has_flag,
-    numbers_of,
-    sort_by_purpose,
-)
+from mri_design.scan.io import raw_data
+from mri_design.scan.io.raw_data import Acquisitions, MrdEncoding, MrdHeader, Places, Purposes, RawSource
 from mri_design.scan.io.safe import ReadLimits, check_declared_shape
 from mri_design.scan.io.source import COUNTERS, ENCODING, SlicedSource, duplicates_cure
 
@@ -125,7 +115,7 @@ def plan_readouts(raw: Acquisitions, purposes: Purposes, limits: ReadLimits, *, 
     # First, the channels and slices.
     read_as, left_out = dict[str, tuple[Any, ...]](), dict[str, tuple[Any, ...]]()
     chosen, encoding = purposes.imaging, purposes.encoding
-    channels, slices, ranks = channels_and_slices(raw, chosen, encoding, limits)
+    channels, slices, ranks = raw_data.channels_and_slices(raw, chosen, encoding, limits)
     if encoding.volume:
         wanted, cure = f"one volume, slab {slices[ranks[0]]}, or matrixSize.z 1", "Export each to a file of its own."
         raw.require(chosen, ranks == ranks[0], "slice", slices[ranks], wanted, cure)
@@ -225,7 +215,7 @@ def _placed(
     all_kept, all_echoes, all_reversed = (
         stored - before - after,
         echoes - before,
-        has_flag(heads["flags"], _REVERSED),
+        raw_data.has_flag(heads["flags"], _REVERSED),
     )
     kept, echo, backwards = all_kept[at], all_echoes[at], all_reversed[at]
     whole, from_start = kept == nx, np.where(backwards, kept - 1 - echo, echo)
@@ -474,11 +464,11 @@ class CartesianSource(RawSource, SlicedSource):
         if len(numbers) < 2:
             return None
         heads, at = self.raw.heads, int(plan.readouts.at[0])
-        chosen = {name: int(numbers_of(heads[at], name)) for name in (*COUNTERS, ENCODING)}
+        chosen = {name: int(raw_data.numbers_of(heads[at], name)) for name in (*COUNTERS, ENCODING)}
         nth = numbers.index(chosen["repetition"])
         chosen["repetition"] = (*numbers[nth + 1 :], numbers[nth - 1])[0]
         try:
-            purposes = sort_by_purpose(self.raw, chosen)
+            purposes = raw_data.sort_by_purpose(self.raw, chosen)
             other = replace(self, purposes=replace(purposes, calibration=purposes.calibration[:0])).plan
         except InputError:  # a repetition with other sizes, or repeated lines
             return None

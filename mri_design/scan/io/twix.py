@@ -23,17 +23,9 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, optional_package
 from mri_design.scan.geometry import SourceImage
+from mri_design.scan.io import raw_data
 from mri_design.scan.io.mrd_cartesian import CartesianSource
-from mri_design.scan.io.raw_data import (
-    Acquisitions,
-    EncodedSpace,
-    MrdEncoding,
-    MrdHeader,
-    as_number,
-    has_flag,
-    sole_value,
-    sort_by_purpose,
-)
+from mri_design.scan.io.raw_data import Acquisitions, EncodedSpace, MrdEncoding, MrdHeader
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import CORRECT_ECHOES, Loaded, ReadOptions, Source
 
@@ -91,7 +83,7 @@ class Measurement:
         found = re.finditer(rf"^{re.escape(name)}\[(\d{{1,4}})\]{_VALUE}", self.text, re.MULTILINE | re.ASCII)
         numbers: dict[int, float] = {}
         for one in found:  # headers contain a protocol more than once
-            numbers.setdefault(int(one[1]), as_number(one[2]))
+            numbers.setdefault(int(one[1]), raw_data.as_number(one[2]))
         return numbers
 
     def whole(self, name: str, default: int | None = None, largest: int | None = None) -> int:
@@ -121,7 +113,7 @@ class Measurement:
         return "" if found is None else found[1]
 
     def _bounded(self, name: str, word: str, default: float, least: float, most: float) -> float:
-        number = as_number(word) if word else default
+        number = raw_data.as_number(word) if word else default
         if word and not least <= number <= most:
             raise InputError(f"{self.field}: {name}", repr(word), f"a number from {least:g} to {most:g}")
         return number
@@ -265,7 +257,7 @@ def heads_of(stored: NDArray[Any], measured: Measurement) -> NDArray[Any]:
     heads["discard_pre"], heads["discard_post"] = stored["CutOff"]["Pre"], stored["CutOff"]["Post"]
     for name, own in _COUNTERS.items():
         heads["idx"][name] = stored["Counter"][own]
-    noise = has_flag(heads["flags"], _NOISE)
+    noise = raw_data.has_flag(heads["flags"], _NOISE)
     steps = (("kspace_encode_step_1", "CenterLin", 1), ("kspace_encode_step_2", "CenterPar", 2))
     for (name, own, axis), default in zip(steps, centres, strict=True):
         centre = stored[own].astype(np.int64)
@@ -313,11 +305,11 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         heads, (_, first, between) = heads_of(stored, last), last.layouts
         channels = np.unique(heads["active_channels"])
         for adjustment in reversed(earlier):  # the nearest one with noise readouts
-            if has_flag(heads["flags"], _NOISE).any():
+            if raw_data.has_flag(heads["flags"], _NOISE).any():
                 break
             others, stored = find_readouts(stream, adjustment)
             theirs = heads_of(stored, adjustment)
-            noise = has_flag(theirs["flags"], _NOISE) & np.isin(theirs["active_channels"], channels)
+            noise = raw_data.has_flag(theirs["flags"], _NOISE) & np.isin(theirs["active_channels"], channels)
             heads, places = np.concatenate([heads, theirs[noise]]), np.concatenate([places, others[noise]])
 
         def numbers(_: str, positions: list[int]) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -332,7 +324,7 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         if options.only_noise:
             yield Loaded(raw.noise())
             return
-        purposes = sort_by_purpose(raw, options.counters)
+        purposes = raw_data.sort_by_purpose(raw, options.counters)
         images, columns = heads[purposes.imaging], header.encodings[0].encoded.matrix[0]
         kept = images["number_of_samples"] - images["discard_pre"] - images["discard_post"]
         given, wanted = images["center_sample"] > 0, f"the sample at the centre of k-space, of less than {columns}"
@@ -375,12 +367,12 @@ def read_protocol(read: Measurement) -> tuple[MrdHeader, tuple[int, int]]:
     # First, that it is lines of a grid, one slice at a time.
     trajectory = read.whole("sKSpace.ucTrajectory", 1)
     kind = f"a trajectory of the kind {_TRAJECTORIES.get(trajectory, trajectory)}"
-    for name, got, wanted, cure in (
-        ("sKSpace.ucTrajectory", kind, "Cartesian lines", _CONVERT),
-        ("sFastImaging.lEPIFactor", "echo-planar imaging", "lines", CORRECT_ECHOES),
-        ("sSliceAcceleration.lMultiBandFactor", "several slices at once", "one slice at a time", _SEPARATE),
+    for name, allowed, got, wanted, cure in (
+        ("sKSpace.ucTrajectory", (1,), kind, "Cartesian lines", _CONVERT),
+        ("sFastImaging.lEPIFactor", (0, 1), "echo-planar imaging", "lines", CORRECT_ECHOES),
+        ("sSliceAcceleration.lMultiBandFactor", (0, 1), "several slices at once", "one slice at a time", _SEPARATE),
     ):
-        if read.whole(name, 1) not in ((1,) if kind is got else (0, 1)):
+        if read.whole(name, 1) not in allowed:
             raise InputError(f"{read.field}: {name}", got, wanted, cure)
     # Second, the grid and its centre by the scanner's counters.
     encoding = _encoding(read)
@@ -393,9 +385,9 @@ def read_protocol(read: Measurement) -> tuple[MrdHeader, tuple[int, int]]:
     echo_times = tuple(times.get(contrast, math.nan) / _MICROSECONDS for contrast in contrasts)
     identifiers = {
         "ProtocolName": read.text_of("tProtocolName"),
-        "RepetitionTime": sole_value(time / _MICROSECONDS for time in read.series("alTR").values() if time),
-        "EchoTime": sole_value(echo_times),
-        "FlipAngle": sole_value(read.series("adFlipAngleDegree").values()),
+        "RepetitionTime": raw_data.sole_value(time / _MICROSECONDS for time in read.series("alTR").values() if time),
+        "EchoTime": raw_data.sole_value(echo_times),
+        "FlipAngle": raw_data.sole_value(read.series("adFlipAngleDegree").values()),
     }
     source, wrong = SourceImage.of_raw_data(identifiers)
     header = MrdHeader(

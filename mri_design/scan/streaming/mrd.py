@@ -21,17 +21,9 @@ from numpy.typing import NDArray
 from mri_design.errors import InputError
 from mri_design.scan.data import slice_number
 from mri_design.scan.geometry import SliceGeometry, SourceImage
+from mri_design.scan.io import raw_data
 from mri_design.scan.io.mrd_cartesian import geometry_of, images_kspace, kind_of, plan_readouts, upright
-from mri_design.scan.io.raw_data import (
-    Acquisitions,
-    MrdEncoding,
-    MrdHeader,
-    Purposes,
-    by_flags,
-    kept_samples,
-    numbers_of,
-    parse_mrd_header,
-)
+from mri_design.scan.io.raw_data import Acquisitions, MrdEncoding, MrdHeader, Purposes
 from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions
 
@@ -220,7 +212,7 @@ class MrdStream:
             decoded = text.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InputError("header", "bytes that are no UTF-8", "an ISMRMRD header") from error
-        header = parse_mrd_header("header", decoded, self._limits)
+        header = raw_data.parse_mrd_header("header", decoded, self._limits)
         encoding = header.encoding("header", self._wanted.get(ENCODING, 0))
         if encoding.trajectory not in ("cartesian", ""):
             raise InputError("header: trajectory", encoding.trajectory[:40], "cartesian")
@@ -249,9 +241,9 @@ class MrdStream:
         data = np.frombuffer(held, "<c8", offset=trajectory).reshape(channels, samples)
         if self._header is None:
             return "a readout before the header"
-        noise, calibration, imaging = (bool(flags[0]) for flags in by_flags(heads))
+        noise, calibration, imaging = (bool(flags[0]) for flags in raw_data.by_flags(heads))
         if noise:
-            return NoiseReadout(kept_samples(heads[0], data), float(heads["sample_time_us"][0]))
+            return NoiseReadout(raw_data.kept_samples(heads[0], data), float(heads["sample_time_us"][0]))
         if not (calibration or imaging):
             return "no imaging readout: navigation, correction or a dummy"
         try:
@@ -262,7 +254,7 @@ class MrdStream:
     def _placed(
         self, heads: NDArray[Any], data: NDArray[np.complex64], header: MrdHeader, *, calibration: bool
     ) -> Message:
-        if any(int(numbers_of(heads, name)[0]) != number for name, number in self._wanted.items()):
+        if any(int(raw_data.numbers_of(heads, name)[0]) != number for name, number in self._wanted.items()):
             return ""
         encoding = header.encoding("readout", int(heads["encoding_space_ref"][0]))
         if _shape(encoding) != _shape(header.encodings[self._wanted.get(ENCODING, 0)]):
@@ -271,7 +263,7 @@ class MrdStream:
         purposes = Purposes(only, none, none, encoding)
         raw = Acquisitions(Path(), "readout", header, heads, "MRD stream", lambda *_: iter(()), none)
         plan = plan_readouts(raw, purposes, self._limits, repeats_allowed=True)
-        own = tuple(int(numbers_of(heads, name)[0]) for name in (ENCODING, *COUNTERS))
+        own = tuple(int(raw_data.numbers_of(heads, name)[0]) for name in (ENCODING, *COUNTERS))
         if self._first is None and not calibration:
             self._first, self._kind = own, kind_of(heads, 0)
         if self._first is not None and own != self._first:
