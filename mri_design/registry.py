@@ -172,8 +172,6 @@ class Reader:
         read), or at once what the file holds.
     series : bool
         Whether files may hold repeated lines and several series, of which `ReadOptions` choose.
-    matrix : bool
-        Whether files may hold samples along a trajectory without the matrix of their image.
     arrays : bool
         Whether files hold arrays whose axes `ReadOptions` may name.
     library : str
@@ -186,7 +184,6 @@ class Reader:
     opens: Callable[..., Any]
     _: KW_ONLY
     series: bool = False
-    matrix: bool = False
     arrays: bool = False
     library: str = ""
 
@@ -198,7 +195,7 @@ def _reader(says: str, module: str, **what: Any) -> Reader:
 
 
 READERS: list[Reader] = [
-    _reader("NumPy .npy or .npz", "numpy_files", series=True, matrix=True, arrays=True),
+    _reader("NumPy .npy or .npz", "numpy_files", series=True, arrays=True),
     _reader("DICOM images", "dicom", library="pydicom"),
     _reader("NIfTI images", "nifti", library="nibabel"),
     _reader("fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", "hdf5", series=True, arrays=True, library="h5py"),
@@ -206,5 +203,5 @@ READERS: list[Reader] = [
     _reader("Siemens raw data (twix .dat)", "twix", series=True, library="twixtools.mdh_def"),
 ]
 """Formats that are read, a module of scan/io and a line each, in the order in which a file is asked for their marks."""
-BART = _reader("BART .cfl with its .hdr", "bart", series=True, matrix=True, arrays=True)
+BART = _reader("BART .cfl with its .hdr", "bart", series=True, arrays=True)
 """Recognised by names, because only one file of a pair need be named."""

@@ -151,7 +151,7 @@ def opened(
         path, _ = pair_of(path)
     with errors_named(path), sources.opened_by(reader, path, options) as source:
         centre = source.centre if options.centre is None else options.centre
-        yield sources.CentredSource(source, centre=centre, matrix=options.matrix)
+        yield sources.CentredSource(source, centre=centre)
 
 
 def _reader_of(path: Path, isolated: bool) -> Reader:

@@ -257,12 +257,9 @@ class CentredSource(Source):
     ----------
     source : Source
         As a reader opens it; ``centre`` comes from the file or the user.
-    matrix : tuple of int, optional
-        Pixels (ky, kx) of the image, if they are asked for: of samples along a trajectory alone.
     """
 
     source: Source
-    matrix: tuple[int, int] | None = None
 
     def load(self) -> Content:
         """All samples."""
@@ -328,7 +325,7 @@ REGISTERED: list[Reader] = []
 
 
 def register_reader(
-    says: str, begins: bytes | Callable[[Path], bool], *, series: bool = False, matrix: bool = False
+    says: str, begins: bytes | Callable[[Path], bool], *, series: bool = False
 ) -> Callable[[Callable[[Path, ReadOptions], Any]], Callable[[Path, ReadOptions], Any]]:
     """Make a function the reader of a file format for all functions and commands that read scans.
 
@@ -338,7 +335,7 @@ def register_reader(
         The format in words.
     begins : bytes or function
         The first bytes of such files, or a function that recognises them by their path.
-    series, matrix : bool
+    series : bool
         As of a `mri_design.registry.Reader`.
 
     Returns
@@ -359,7 +356,7 @@ def register_reader(
         if not begins:
             raise InputError("begins", "no bytes", "the first bytes of such files, one at least")
         recognises = begins if callable(begins) else starting(begins)
-        REGISTERED.insert(0, Reader(says, recognises, opens, series=series, matrix=matrix))
+        REGISTERED.insert(0, Reader(says, recognises, opens, series=series))
         return opens
 
     return register
