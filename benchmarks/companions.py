@@ -40,9 +40,9 @@ COLUMNS = [*ERRORS, "gain", "control", "ratio", "ratio with", "seconds over plai
 SHARES = (8, 4, 2)
 
 
-def made(one: SliceModel, lines: list[int], companion: Array | None, recipe: Recipe, std: bool) -> Image:
+def made(one: SliceModel, lines: list[int], companion: Companion | None, recipe: Recipe, std: bool) -> Image:
     """The image, with a companion or without."""
-    beside = () if companion is None else (Companion("companion", np.abs(companion)),)
+    beside = () if companion is None else (companion,)
     return reconstruct_prepared(replace(one, companions=beside), lines, "mean", recipe, image_rng(0), with_std=std)
 
 
@@ -52,7 +52,7 @@ def ratio(result: Image, truth: Array) -> float:
     return float(np.sum(result.std.astype(float) ** 2) / np.sum(np.abs(result.image - truth) ** 2))
 
 
-def measure(row: dict[str, object], pair: Pair, lines: list[int], recipe: Recipe, every: bool = False) -> None:
+def measure(row: dict[str, object], pair: Pair, lines: list[int], *, every: bool, registered: bool = True) -> None:
     """Fill a row with the error without the companion, and the changes with it that are not there yet.
 
     Parameters
@@ -62,13 +62,15 @@ def measure(row: dict[str, object], pair: Pair, lines: list[int], recipe: Recipe
     pair : Pair
         The scan and the companion.
     lines : list of int
-        Measured; samples where the recipe's encoding is a plane.
-    recipe : Recipe
-        At the default strength.
+        Measured.
     every : bool
         Also the control, the error bars and the seconds.
+    registered : bool
+        Whether the companion is registered to the scan.
     """
+    recipe = Recipe()
     one, truth = pair.scan.prepared.slice_model(0, **recipe.slice_settings), pair.scan.reference
+    companion = Companion("companion", np.abs(pair.companion), in_place=not registered)
     began = time.process_time()
     plain = made(one, lines, None, recipe, every)
     seconds = time.process_time() - began
@@ -79,7 +81,7 @@ def measure(row: dict[str, object], pair: Pair, lines: list[int], recipe: Recipe
     for strength in lacking(row, STRENGTHS):
         named, std = recipe.replacing("companion", strength=strength), every and strength == DEFAULT
         began = time.process_time()
-        result = made(one, lines, pair.companion, named, std)
+        result = made(one, lines, companion, named, std)
         assert result.companions is not None
         row[strength] = round(100 * (relative_l2(result.image, truth) / error - 1), 2)
         row[f"{strength} used"] = len(result.companions.used)
@@ -89,7 +91,9 @@ def measure(row: dict[str, object], pair: Pair, lines: list[int], recipe: Recipe
             row["seconds over plain"] = round((time.process_time() - began) / seconds, 2)
             row["ratio"], row["ratio with"] = round(ratio(plain, truth), 3), round(ratio(result, truth), 3)
     if every and lacking(row, ["control"]):
-        control = made(one, lines, plain.image, recipe.replacing("companion", trust=True), False)
+        control = made(
+            one, lines, Companion("companion", np.abs(plain.image)), recipe.replacing("companion", trust=True), False
+        )
         row["control"] = round(100 * (relative_l2(control.image, truth) / error - 1), 2)
 
 
@@ -141,8 +145,7 @@ def main() -> None:
                     named = {"kind": pair.kind, "name": pair.name, "mask": mask, "lines": len(lines), "seed": seed}
                     row = kept.row(named | dict.fromkeys(COLUMNS, ""))
                     if lacking(row, STRENGTHS):
-                        recipe = Recipe().replacing("companion", register_companion=register)
-                        measure(row, pair, lines, recipe, every=wrong is None)
+                        measure(row, pair, lines, every=wrong is None, registered=register)
                         kept.put(row)
 
 

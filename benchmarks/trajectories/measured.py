@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from mri_design.evaluation.metrics import measure
 from mri_design.evaluation.tables import Row
 from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.design import run_design
-from mri_design.experiment.extent import DesignPlan, candidates_of, shot_slice
+from mri_design.experiment.extent import DesignPlan, arm, candidates_of, register_trajectory, shot_slice
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.reconstruction import InferenceOptions, Method, reconstruct, reconstruct_prepared
 from mri_design.experiment.strategies import make_strategy, strategy_names
@@ -97,8 +98,10 @@ def resampled_rows(source: str | Path, count: int, densities: Sequence[float]) -
     assert reference is not None
     rows: list[Row] = []
     for density in densities:
+        encoding = f"spiral-{round(100 * density)}"
+        register_trajectory(encoding, partial(arm, density=density), unit="arm")
         for name in strategy_names("spiral"):
-            recipe = plain.replacing("design", encoding="spiral", strategy=name).replacing("shots", density=density)
+            recipe = plain.replacing("design", encoding=encoding, strategy=name)
             rule = make_strategy(name, "spiral")
             shots = candidates_of(recipe, rule, on_grid.shape, count, on_grid.n_coils)
             slice_model = shot_slice(on_grid, shots, np.random.default_rng(0), truth=None)

@@ -673,11 +673,11 @@ def spoke(matrix: int, count: int) -> NDArray[np.float64]:
     return radial_spokes(matrix, [0.0], oversampling=1)[0]
 
 
-def arm(matrix: int, count: int) -> NDArray[np.float64]:
-    """One arm of a spiral as a gradient system plays it, (sample, 2)."""
+def arm(matrix: int, count: int, *, density: float = 1.0) -> NDArray[np.float64]:
+    """One arm of a spiral as a gradient system plays it, (sample, 2); see `nyquist_turns` for the density."""
     full = max(1, min(round(RIM_ACCELERATION * count), matrix // 2))
-    turns = nyquist_turns(matrix, full)
-    made = spiral_readout(matrix, turns, SPIRAL_LIMITS, field_of_view=SPIRAL_FIELD_OF_VIEW)
+    turns = nyquist_turns(matrix, full, density=density)
+    made = spiral_readout(matrix, turns, SPIRAL_LIMITS, field_of_view=SPIRAL_FIELD_OF_VIEW, density=density)
     return made.samples[: len(made.samples) // _SAMPLES_AT_ONCE * _SAMPLES_AT_ONCE]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -67,21 +68,14 @@ def _encoding_of(strategy: str) -> str:
     return next((each for each, family in names if family in strategy_names(each)), "lines")
 
 
-def _check_kind(kind: str) -> None:
-    """Only wavelets have more than a name: their own, and a number of levels."""
-    name, *more = kind.split(":")
-    if more and (name != "wavelet" or len(more) > 2 or not (len(more) == 1 or _is_count(more[1]))):
-        raise InputError("kind", repr(kind), "wavelet:NAME:LEVELS, or a name alone", "As wavelet:db4:3.")
+def _written(pattern: str, example: str) -> Callable[[str], None]:
+    """A check of texts that have more after a name and a colon."""
 
+    def check(text: str) -> None:
+        if not re.fullmatch(pattern, text):
+            raise InputError("", repr(text), "a name alone, or one that has a part of its own", f"As {example}.")
 
-def _check_order(order: str) -> None:
-    name, *echo = order.split(":")
-    if echo and (name != "interleaved" or not _is_count(echo[0])):
-        raise InputError("order", repr(order), "interleaved:ECHO, or a name alone", "As interleaved:4.")
-
-
-def _is_count(text: str) -> bool:
-    return text.isdecimal() and int(text) > 0
+    return check
 
 
 def _check_noise(noise: float | str) -> None:
@@ -112,7 +106,7 @@ class BlockRecipe(Settings):
         Largest rate, per standard deviation of the noise.
     """
 
-    kind: str = setting(names=BLOCKS, check=_check_kind)
+    kind: str = setting(names=BLOCKS, check=_written(r"wavelet(:[^:]+(:[1-9]\d*)?)?|[^:]+", "wavelet:db4:3"))
     scale: Positive = setting()
     site: str = setting("laplace", names=SITES, expert=True)
     isotropic: bool = setting(False, expert=True)
@@ -396,7 +390,9 @@ class DesignRecipe(Settings):
     start: Count | None = setting(None, unset="the strategy's")
     block: Count | None = setting(None, unset="1; of a plane a 200th of it")
     order: str = setting(
-        "as-chosen", names=lambda: ("as-chosen", "ascending", "centre-out", "interleaved"), check=_check_order
+        "as-chosen",
+        names=lambda: ("as-chosen", "ascending", "centre-out", "interleaved"),
+        check=_written(r"interleaved:[1-9]\d*|[^:]+", "interleaved:4"),
     )
     until_error: Fraction | None = setting(None, cure="Five per cent are 0.05.")
     until_gain: Positive | None = None
