@@ -1,6 +1,6 @@
 """The sequential design loop: infer the slices, ask the strategy, acquire, repeat.
 
-Inference of a slice goes on from where it stood (`SliceInference`), in this process or in others (`runs.resident`).
+Inference of a slice goes on from where it stood (`SliceInference`), in this process or in others (`runs.workers`).
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class SliceInference:
 
 
 class InferredSlices:
-    """The slices of one design and their inference, in this process; `runs.resident` has them in others.
+    """The slices of one design and their inference, in this process; `runs.workers` has them in others.
 
     A design does not depend on where its slices are.
 

@@ -64,12 +64,11 @@ from mri_design.runs.error_tables import StudyErrors, best_other
 from mri_design.runs.image_sections import companion_pictures
 from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.provenance import simulation_summary, tell_calibration
-from mri_design.runs.resident import design_among
 from mri_design.runs.store import Record, Report, Run, carry_out, require_resume
 from mri_design.runs.stored_run import Stored, StoredRun
 from mri_design.runs.study import Material, Study, StudyRequest, trial_outcome
 from mri_design.runs.work import Keep, Work
-from mri_design.runs.workers import Workers
+from mri_design.runs.workers import Workers, design_among
 from mri_design.scan.data import Orientation
 from mri_design.scan.io.atomic import require_folder_of
 from mri_design.status import Status

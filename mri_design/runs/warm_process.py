@@ -1,6 +1,6 @@
-"""Loaded by the process that others are copied from: all that pieces of work need is there, compiled loops included.
+"""Loads all that pieces of work need, in the process that others are copied from (`workers`).
 
-A small inference is made once, since a compiled loop is read from its file when it is called for the first time.
+A small inference is made, since a compiled loop is read from its file when it is first called.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from threading import current_thread, main_thread
 def _warm_up(side: int = 32) -> None:
     import numpy as np
 
-    import mri_design.runs.resident
     import mri_design.runs.study  # noqa: F401
     from mri_design.experiment.design import run_design
     from mri_design.model.slice import SliceModel
@@ -24,7 +23,7 @@ def _warm_up(side: int = 32) -> None:
     run_design([one], "information-gain", 9, start=8)
 
 
-# The command itself reports an interruption, and whoever asks for a piece of work reports what is wrong.
+# The command itself answers Ctrl-C, and a piece of work reports what is wrong here.
 before = signal.signal(signal.SIGINT, signal.SIG_IGN) if current_thread() is main_thread() else None
 with suppress(Exception):
     _warm_up()

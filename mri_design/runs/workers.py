@@ -1,80 +1,61 @@
-"""Workers: one function over many items, in this process, in others of this machine, or in those of a dask cluster."""
+"""Workers: slices and pieces of a study computed in this process, in others of this machine, or on a dask cluster."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Future, ProcessPoolExecutor, wait
-from contextlib import AbstractContextManager, suppress
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Future, wait
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from multiprocessing import forkserver, get_context, parent_process
 from multiprocessing.context import BaseContext
 from threading import Thread, current_thread, main_thread
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 from threadpoolctl import threadpool_limits
 
+from mri_design.design.engine import Cost, DesignEngine, DesignState, InferredSlices, SliceInference
+from mri_design.design.greedy import KeptElsewhere
 from mri_design.errors import InputError, MriDesignError, UnknownNameError, UsageError, optional_package
+from mri_design.experiment.design import DesignOptions, design_lines
+from mri_design.model.slice import SliceModel
 
 LOCAL, DASK = "local", "dask"
 PATIENCE = 30.0
-"""Seconds that a scheduler may take to answer, and to have a worker."""
-GONE = (OSError, TimeoutError, AttributeError)
-"""What a client of dask raises whose scheduler is gone."""
-LOOK = 1.0
-"""Seconds after which somebody who waits for a worker of dask looks whether it is still there."""
-PUT_UP_WITH = 3
-"""Processes that may die of one piece."""
+"""Seconds in which a scheduler has to answer and to have a worker."""
+POLL = 1.0
+"""Seconds between two looks whether a worker of dask, or the parent of a process, is still there."""
+MOST_LOSSES = 3
+"""Processes that may die of one piece of work."""
 PRELOADED = "mri_design.runs.warm_process"
-"""The module that the process loads which others are copied from."""
-
-Piece = Callable[[Any, Any], Any]
-"""A function of the material, which every piece shares, and of an item."""
-
-
-Material = TypeVar("Material")
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
+"""Module that the process loads which others are copied from."""
+UNREACHABLE = (OSError, TimeoutError, AttributeError)
+"""Errors of a dask client whose scheduler is gone."""
 _SHOWN = 3
 """Failures that a message spells out."""
 
+Piece = Callable[[Any, Any], Any]
+"""A function of the material, which all pieces of work share, and of an item."""
+Material = TypeVar("Material")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
+
+os.environ.setdefault("LOKY_MAX_MEMORY_LEAK_SIZE", "1e18")  # else loky ends processes whose slices grow
+
 
 class LostPieceError(MriDesignError):
-    """What a process kept or was doing, or a scanner was to measure, is lost: work goes on from what is kept."""
-
-
-def is_lost(process: Processes | DaskCluster | DaskWorker, future: Future[Any]) -> bool:
-    """Wait for what a process was sent, and say whether the process was lost before that was done."""
-    while wait([future], LOOK).not_done:
-        if not process.alive():
-            return True
-    return future.cancelled() or isinstance(future.exception(), process.losses)
-
-
-def outcome(process: Processes | DaskCluster | DaskWorker, future: Future[Any]) -> Any:
-    """The result of what one process was sent.
-
-    Raises
-    ------
-    LostPieceError
-        Where the process is lost.
-    Exception
-        What the function raised.
-    """
-    if is_lost(process, future):
-        raise LostPieceError("the worker is gone")
-    return future.result()
+    """A process or a scanner was lost before its work was done; work goes on from the last state that was kept."""
 
 
 def require_executor(text: str) -> None:
-    """Refuse an executor that there is not.
+    """Refuse an unknown executor.
 
     Raises
     ------
@@ -90,145 +71,135 @@ def require_executor(text: str) -> None:
         optional_package("distributed", "dask")
 
 
-_material: Any = None  # in a process of this machine: what every piece gets, sent once
-_ended: Any = None  # an event that is set when no further piece is wanted
+def _context() -> BaseContext | None:
+    """How loky begins processes: as copies of one that has loaded the program; its own way where that is not safe.
 
-
-def _call(function: Piece, item: Any) -> Any:
-    """The piece, which an interruption of the command ends; between two of them the process ignores it."""
-    if _ended.is_set():
-        raise CancelledError
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return function(_material, item)
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _begin_process(material: Any, ended: Any) -> None:
-    global _material, _ended
-    _material, _ended = material, ended
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threadpool_limits(1)  # several processes with several threads each would only wait for one another
-    Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """Exit when the parent is killed: the process would wait for work for ever."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _context(*further: str) -> BaseContext:
-    """How processes begin: as copies of one that has loaded the program, where the system can do that.
-
-    Not as copies of this one: they would inherit the progress display's thread half-way through a line.
+    A process that loads the program by itself takes some 4 s until its first inference. Copies of this process would
+    inherit the thread that draws progress.
     """
-    if sys.platform != "linux":  # elsewhere libraries of linear algebra do not survive being copied, or nothing is
-        return get_context("spawn")
+    if sys.platform != "linux":  # elsewhere libraries of linear algebra do not survive being copied
+        return None
     context = get_context("forkserver")
-    context.set_forkserver_preload([PRELOADED, *further])
+    context.set_forkserver_preload([PRELOADED])
     return context
 
 
 def load_ahead(jobs: int, executor: str = LOCAL) -> None:
-    """Begin to load the program for processes of this machine while this one is still loading it.
-
-    Nothing happens where there will be no such processes, or where they are not begun as copies.
-    """
-    further = ("distributed",) if executor == DASK else ()
-    if executor in (LOCAL, DASK) and jobs > 1 and _context(*further).get_start_method() == "forkserver":
+    """Begin to load the program for processes of this machine while this process is still loading it."""
+    if executor == LOCAL and jobs > 1 and _context() is not None:
         forkserver.ensure_running()
 
 
+_material: Any = None  # in a process of this machine: the material, which travels there once
+
+
+def _call(function: Piece, item: Any) -> Any:
+    return function(_material, item)
+
+
+def _begin_process(material: Any) -> None:
+    global _material
+    _material = material
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command itself answers Ctrl-C, and ends its processes
+    threadpool_limits(1)  # several processes with several threads each would only wait for one another
+    Thread(target=_end_with_command, daemon=True).start()
+
+
+def _end_with_command() -> None:
+    """Exit when the process of the command was killed; this one would wait for work forever."""
+    command, parent = parent_process(), os.getppid()
+    if command is not None and sys.platform == "linux":
+        command.join()
+    while sys.platform != "linux" and os.getppid() == parent:  # loky's own way does not tell the process
+        time.sleep(POLL)
+    os._exit(1)
+
+
 class Processes:
-    """Processes of this machine, which begin with their first pieces. Where one dies, the pieces of all are lost."""
+    """Processes of this machine, by loky: any free one takes a piece, and each numbered one keeps slices.
+
+    Where one of the former dies, the pieces of all of them are lost; new ones begin with the next piece.
+    """
 
     losses: tuple[type[Exception], ...] = (BrokenExecutor,)
-    """What a future raises whose process died."""
+    """Errors of a future whose process died."""
 
     def __init__(self, material: Any, jobs: int) -> None:
-        context, self._jobs = _context(), jobs
-        self._ended = context.Event()
-        self._begin = partial(
-            ProcessPoolExecutor, jobs, context, initializer=_begin_process, initargs=(material, self._ended)
-        )
-        self._pool = self._begin()
+        self._material, self._jobs = material, jobs
+        self._executors = dict[int | None, Any]()
 
-    def submit(self, function: Piece, item: Any) -> Future[Any]:
-        """``function(material, item)``, to come, in the next free process; where one died, in new ones."""
+    def submit(self, function: Piece, item: Any, place: int | None = None) -> Future[Any]:
+        """``function(material, item)`` in the numbered process ``place``, or in any free one."""
+        if place not in self._executors:
+            from loky import ProcessPoolExecutor
+
+            jobs = self._jobs if place is None else 1
+            self._executors[place] = ProcessPoolExecutor(
+                jobs, context=_context(), initializer=_begin_process, initargs=(self._material,)
+            )
         try:
-            return self._pool.submit(_call, function, item)
+            future: Future[Any] = self._executors[place].submit(_call, function, item)
         except BrokenExecutor:
-            self._pool.shutdown()
-            self._pool = self._begin()
-            return self._pool.submit(_call, function, item)
+            if place is not None:  # it kept slices
+                raise
+            self._executors.pop(None).shutdown()
+            return self.submit(function, item)
+        return future
 
-    def renew(self, cancelled: bool) -> None:
-        """Nothing: the next piece begins new processes."""
+    def places(self, most: int) -> list[Any]:
+        """Single processes, at most ``most``: what stays in one is there until it dies, and is replaced here."""
+        places = list(range(min(self._jobs, most)))
+        for place in places:
+            with suppress(BrokenExecutor):
+                self.submit(_call, None, place).exception()
+                continue
+            self._executors.pop(place).shutdown()
+        return places
 
-    def each(self, most: int) -> list[Processes]:
-        """Single processes, ``most`` at most, in which things can stay between calls, as long as they are `alive`."""
-        return [Processes(None, 1) for _ in range(min(self._jobs, most))]
-
-    def alive(self) -> bool:
-        """Whether to go on waiting for a result: futures tell themselves of a process that dies."""
+    def alive(self, place: int | None = None) -> bool:
+        """True: the future of a process that dies ends by itself."""
         return True
 
-    def close(self) -> None:
-        """End all work, and wait: a pool's thread that ends while the interpreter exits sometimes fails."""
-        self._ended.set()
-        self._pool.shutdown(cancel_futures=True)
+    def renew(self, cancelled: bool) -> None:
+        """Nothing to do: the next piece begins new processes."""
+
+    def close(self, *, unfinished: bool) -> None:
+        """End all processes, also those that are at work where there is ``unfinished`` work."""
+        while self._executors:
+            self._executors.popitem()[1].shutdown(kill_workers=unfinished)
 
 
 def _on_one_thread(name: str, function: Piece, item: Any) -> Any:
-    """On a worker of dask, with one thread: the function of the material of that name, and of the item."""
+    """On a worker of dask, with one thread: the function of the material of that name and of the item."""
     with threadpool_limits(1):
         return function(getattr(optional_package("distributed", "dask").get_worker(), name), item)
 
 
-def _prepared(distributed: Any, material_name: str, material: Any, deaf: bool) -> Any:
-    """A plugin that puts the material on every worker, also on one that takes the place of another.
+def _plugin_with(distributed: Any, material_name: str, material: Any, local: bool) -> Any:
+    """A plugin that puts the material on every worker, also on one that replaces another.
 
-    Data that are scattered live on workers only: when these die they are lost, and fetched from each other in vain.
-    Workers of this machine are deaf to an interruption of the command, which reaches the command alone: they would end
-    of it, and what they keep would be lost before the command has asked for it.
+    Scattered data live on workers only, and are lost with these. Workers of this machine ignore Ctrl-C, which the
+    command itself answers: they would end, and the slices that they keep would be lost.
     """
 
-    class Prepared(distributed.WorkerPlugin):
+    class WithMaterial(distributed.WorkerPlugin):
         name = material_name
 
         def setup(self, worker: Any) -> None:
             setattr(worker, material_name, material)
-            if deaf and current_thread() is main_thread():
+            if local and current_thread() is main_thread():
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
 
         def teardown(self, worker: Any) -> None:
             delattr(worker, material_name)
 
-    return Prepared()
-
-
-def _as_other_processes() -> AbstractContextManager[Any]:
-    """Within this, workers of dask begin as other processes do, and keep memory that was freed as other programs do.
-
-    Dask has them give it back at once, which costs the system's time where every iteration makes its arrays anew.
-    """
-    config, key = optional_package("dask", "dask").config, "distributed.nanny.pre-spawn-environ"
-    usual = {name: value for name, value in config.get(key).items() if name != "MALLOC_TRIM_THRESHOLD_"}
-    method = _context().get_start_method()
-    settings: AbstractContextManager[Any] = config.set(
-        {key: usual, "distributed.worker.multiprocessing-method": method}
-    )
-    return settings
+    return WithMaterial()
 
 
 class DaskCluster:
-    """Workers of a dask cluster. The scheduler gives the piece of a worker that died to another one, a few times.
+    """Workers of a dask cluster. The scheduler gives the piece of a lost worker to another one, a few times.
 
-    Where the scheduler goes away, or all workers at once, the next piece begins with a new connection or cluster.
+    After the loss of the scheduler, or of all workers at once, the next piece begins with a new connection or cluster.
     """
 
     def __init__(self, material: Any, jobs: int, address: str) -> None:
@@ -253,67 +224,60 @@ class DaskCluster:
                     f"--executor dask:{address}: the scheduler has no workers; start some, then give the same command"
                 ) from error
         else:
-            with _as_other_processes():
-                load_ahead(self._jobs, DASK)
+            # By default memory that was freed goes back to the system at once, and every iteration asks for it again.
+            trim = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**30}
+            with optional_package("dask", "dask").config.set(trim):
                 self._cluster = distributed.LocalCluster(
                     n_workers=self._jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
                 )
             self._client = distributed.Client(self._cluster, set_as_default=False)
-        self._client.register_plugin(_prepared(distributed, self._name, self._material, deaf=not address))
-        self._executor = self._client.get_executor(pure=False)
+        self._client.register_plugin(_plugin_with(distributed, self._name, self._material, local=not address))
 
-    def submit(self, function: Piece, item: Any, workers: Sequence[str] | None = None) -> Future[Any]:
-        """See `Processes`; on ``workers`` by their addresses, or on any."""
-        executor = self._executor if workers is None else self._client.get_executor(pure=False, workers=workers)
-        future: Future[Any] = executor.submit(_on_one_thread, self._name, function, item)
+    def submit(self, function: Piece, item: Any, place: str | None = None) -> Future[Any]:
+        """``function(material, item)`` on the worker with the address ``place``, or on any."""
+        where = {} if place is None else {"workers": [place]}
+        future: Future[Any] = self._client.get_executor(pure=False, **where).submit(
+            _on_one_thread, self._name, function, item
+        )
         return future
 
-    def renew(self, cancelled: bool) -> None:
-        """Begin anew where the scheduler is gone, or all workers, or where it cancelled what it was sent."""
-        if cancelled or not self.alive():
-            self.close()
-            self._begin()
-
-    def each(self, most: int) -> list[DaskWorker]:
-        """See `Processes`."""
+    def places(self, most: int) -> list[Any]:
+        """Addresses of single workers, at most ``most``: what stays in one is there until it dies."""
         self.renew(False)
-        return [DaskWorker(self, address) for address in self.addresses()[:most]]
+        return self.addresses()[:most]
 
-    def alive(self) -> bool:
-        """Whether there are workers."""
-        return bool(self.addresses())
+    def alive(self, place: str | None = None) -> bool:
+        """Whether that worker, or any, is there; the futures of one that is gone never end."""
+        found = self.addresses()
+        return bool(found) if place is None else place in found
+
+    def renew(self, cancelled: bool) -> None:
+        """Begin again where the scheduler or all workers are gone, or where the scheduler cancelled a piece."""
+        if cancelled or not self.alive():
+            self.close(unfinished=True)
+            self._begin()
 
     def addresses(self) -> list[str]:
         """Of the workers that are there."""
-        with suppress(*GONE):
+        with suppress(*UNREACHABLE):
             return sorted(self._client.nthreads())
         return []
 
-    def close(self) -> None:
-        """See `Processes`."""
-        with suppress(*GONE):
+    def close(self, *, unfinished: bool) -> None:
+        """Leave the cluster; one of this machine ends."""
+        with suppress(*UNREACHABLE):
             self._client.unregister_worker_plugin(self._name)
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
 
 
-class DaskWorker:
-    """One worker of a cluster: what is sent to it waits for ever where it is gone, see `alive`."""
-
-    def __init__(self, cluster: DaskCluster, address: str) -> None:
-        self._cluster, self._address, self.losses = cluster, address, cluster.losses
-
-    def submit(self, function: Piece, item: Any) -> Future[Any]:
-        """See `Processes`."""
-        return self._cluster.submit(function, item, [self._address])
-
-    def alive(self) -> bool:
-        """Whether it is there."""
-        return self._address in self._cluster.addresses()
-
-    def close(self) -> None:
-        """Nothing: it works for others."""
+def is_lost(executor: Processes | DaskCluster, future: Future[Any], place: Any = None) -> bool:
+    """Wait for a future; whether the process at ``place``, or where it was, was lost before it was done."""
+    while wait([future], POLL).not_done:
+        if not executor.alive(place):
+            return True
+    return future.cancelled() or isinstance(future.exception(), executor.losses)
 
 
 class Workers(Generic[Material]):
@@ -322,12 +286,12 @@ class Workers(Generic[Material]):
     Parameters
     ----------
     material : object
-        Argument of every call; it must survive pickling where it is not computed here.
+        Argument of every call; it must survive pickling where other processes compute.
     jobs : int
-        Processes of this machine; 1 computes here. Results do not depend on it.
+        Processes of this machine; 1 computes in this one. Results do not depend on it.
     executor : str
-        ``local``; ``dask``, for a cluster of this machine; or ``dask:ADDRESS`` of a scheduler, whose workers compute
-        whatever ``jobs`` is. Results do not depend on it.
+        ``local``; ``dask``, for a cluster of this machine; or ``dask:ADDRESS`` of a scheduler, all of whose workers
+        compute, whatever ``jobs`` is. Results do not depend on it.
 
     Raises
     ------
@@ -337,13 +301,12 @@ class Workers(Generic[Material]):
     Attributes
     ----------
     executor : Processes or DaskCluster, optional
-        Other processes: any free one computes ``function(material, item)``, and `each` something of its own. None
-        computes here.
+        The other processes; None computes in this one.
 
     Notes
     -----
-    A process that is killed does not end the work: what was being computed is computed again, and at last one piece at
-    a time, so that the one that kills its process is found.
+    A process that is killed does not end the work: its piece is computed again, in the end alone, so that a piece that
+    kills its process is found.
     """
 
     def __init__(self, material: Material, jobs: int, executor: str = LOCAL) -> None:
@@ -358,11 +321,9 @@ class Workers(Generic[Material]):
     def __enter__(self) -> Workers[Material]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.executor is not None:
-            self.executor.close()
+            self.executor.close(unfinished=kind is not None)
 
     def map(
         self, function: Callable[[Material, Item], Result], items: Iterable[Item], ahead: int | None = None
@@ -374,16 +335,16 @@ class Workers(Generic[Material]):
         function : callable
             Of the material and an item.
         items : iterable
-            They are asked for as they are begun.
+            Each is asked for when its piece begins.
         ahead : int, optional
-            Items that are begun or kept at once, at most; all by default.
+            Pieces at work, or done and not yet taken, at most; all by default.
 
         Raises
         ------
         MriDesignError
             Where one piece's process was killed again and again.
         Exception
-            What the function raised, for the first item where it did.
+            Of the function, for the first item where it raised one.
         """
         for _, made in self._pieces(function, items, ahead):
             yield made.result()
@@ -391,14 +352,14 @@ class Workers(Generic[Material]):
     def finished(
         self, function: Callable[[Material, Item], Result], items: Iterable[Item]
     ) -> Iterator[tuple[int, Result]]:
-        """Results with the places of their items, see `map`; a piece that fails is left out, and told of at the end.
+        """Results with the places of their items, see `map`; pieces that fail are reported when the others are done.
 
         Raises
         ------
         InputError, UsageError
-            At once: they are about what was asked for.
+            At once: they concern the request.
         MriDesignError
-            At the end, which pieces failed, and why.
+            At the end: which pieces failed, and why.
         """
         failed: list[tuple[Item, BaseException]] = []
         pieces = 0
@@ -412,17 +373,17 @@ class Workers(Generic[Material]):
             else:
                 failed.append((item, error))
         if failed:
-            said = "; ".join(f"{item}: {type(error).__name__}: {error}" for item, error in failed[:_SHOWN])
+            shown = "; ".join(f"{item}: {type(error).__name__}: {error}" for item, error in failed[:_SHOWN])
             more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
             raise MriDesignError(
-                f"{len(failed)} of {pieces} pieces failed, and the others are kept ({said}{more}); the same command "
+                f"{len(failed)} of {pieces} pieces failed, and the others are kept ({shown}{more}); the same command "
                 "with --resume tries them again"
             ) from failed[0][1]
 
     def _pieces(
         self, function: Piece, items: Iterable[Item], ahead: int | None = None
     ) -> Iterator[tuple[Item, Future[Any]]]:
-        """All pieces, done; one whose process died is begun again alone, since another may have been the reason."""
+        """All pieces, done; a lost one is computed again alone, since another one may have killed its process."""
         executor, items, begun = self.executor, iter(items), deque[tuple[Item, Future[Any]]]()
         ahead = 1 if executor is None else ahead
         while True:
@@ -434,11 +395,11 @@ class Workers(Generic[Material]):
             losses, gone = 0, [False] * len(begun)
             while executor is not None and is_lost(executor, future):
                 losses += 1
-                if losses == PUT_UP_WITH:
+                if losses == MOST_LOSSES:
                     future = Future()
-                    future.set_exception(lost_worker())
+                    future.set_exception(killed_again())
                     break
-                if losses == 1:  # waits for the others: this piece begins alone
+                if losses == 1:  # wait for the others, so that this piece begins alone
                     gone = [is_lost(executor, other) for _, other in begun]
                 executor.renew(future.cancelled())
                 future = executor.submit(function, item)
@@ -448,7 +409,7 @@ class Workers(Generic[Material]):
             yield item, future
 
     def _submit(self, function: Piece, item: Any) -> Future[Any]:
-        """The piece, to come; in this process it is done at once."""
+        """The future of a piece; in this process it is done at once."""
         if self.executor is not None:
             return self.executor.submit(function, item)
         done = Future[Any]()
@@ -459,11 +420,167 @@ class Workers(Generic[Material]):
         return done
 
 
-def lost_worker(error: BaseException | None = None) -> MriDesignError:
-    """The error for a piece whose process was killed again and again."""
-    lost = MriDesignError(
-        "a worker process was killed before its work was done, perhaps for want of memory; what is finished is "
-        "kept: go on with the same command and --resume, perhaps with fewer --jobs"
+def killed_again() -> MriDesignError:
+    """The error for a piece of work whose process was killed again and again."""
+    return MriDesignError(
+        "a worker process was killed before its work was done, perhaps for lack of memory; finished work is kept: go "
+        "on with the same command and --resume, perhaps with fewer --jobs"
     )
-    lost.__cause__ = error
-    return lost
+
+
+def design_among(
+    workers: Workers[Any],
+    engine: DesignEngine,
+    slices: Sequence[SliceModel],
+    start: Sequence[int],
+    target: int,
+    options: DesignOptions,
+) -> DesignState:
+    """`design_lines` with its slices distributed over the workers; a single slice stays in this process.
+
+    Each slice is sent to its process once and stays there with its warm start and its posterior. For every line a
+    request of a few hundred bytes goes there, and the image and the answers to the strategy come back. After the loss
+    of a process the design goes on from its checkpoint with others, and stays the same to the last bit.
+
+    Raises
+    ------
+    MriDesignError
+        Where processes are lost again and again before the next line.
+    """
+    executor = workers.executor if len(slices) > 1 else None
+    reached = lost = 0
+
+    def after_line(state: DesignState) -> None:
+        nonlocal reached, lost
+        if len(state.trace.lines) > reached:
+            reached, lost = len(state.trace.lines), 0
+        if options.callback is not None:
+            options.callback(state)
+
+    while True:
+        there = None if executor is None else ResidentSlices(executor, len(slices))
+        try:
+            return design_lines(engine, slices, start, target, replace(options, where=there, callback=after_line))
+        except LostPieceError as error:
+            lost += 1
+            if lost == MOST_LOSSES:
+                raise killed_again() from error
+        finally:
+            if there is not None:
+                there.close()
+
+
+_kept: dict[tuple[str, int], SliceInference] = {}
+"""In a process that keeps slices, by design and number."""
+
+
+def _take(_: object, item: tuple[str, int, SliceInference]) -> None:
+    design, number, one = item
+    _kept[design, number] = one
+
+
+def _drop(_: object, design: str) -> None:
+    for key in [key for key in _kept if key[0] == design]:
+        del _kept[key]
+
+
+def _asked(_: object, item: tuple[str, int, bool, Callable[..., Any], tuple[Any, ...]]) -> Any:
+    """A function of a slice; the item says whether its lines have been measured since the last request."""
+    design, number, measured, function, arguments = item
+    one = _kept.get((design, number))
+    if one is None:
+        raise LostPieceError("the slice is no longer there")
+    if measured:
+        one.measured()
+    return function(one, *arguments)
+
+
+class ResidentSlices(InferredSlices):
+    """The slices of one design in other processes, slice ``i`` always in the same one; see `InferredSlices`.
+
+    Parameters
+    ----------
+    executor : Processes or DaskCluster
+        The processes.
+    count : int
+        Slices, and so processes at most.
+
+    Attributes
+    ----------
+    inferences, measurements : int
+        Number of times that the slices were inferred and measured.
+    """
+
+    def __init__(self, executor: Processes | DaskCluster, count: int) -> None:
+        self._executor, self._places, self._design = executor, executor.places(count), uuid4().hex
+        self._numbers = range(0)
+        self._behind: set[int] = set()  # slices that do not know of the last measurement yet
+        self.inferences = self.measurements = 0
+
+    def begin(self, slices: Sequence[SliceInference]) -> None:
+        self._numbers = range(len(slices))
+        self._all(_take, {number: (self._design, number, one) for number, one in enumerate(slices)})
+
+    def _all(self, function: Callable[[None, Any], Any], items: Mapping[int, Any]) -> list[Any]:
+        """The function of an item in the process of each number."""
+        executor, found = self._executor, list[Any]()
+        try:
+            places = [self._places[number % len(self._places)] for number in items]
+            futures = [executor.submit(function, item, at) for item, at in zip(items.values(), places, strict=True)]
+        except (BrokenExecutor, ZeroDivisionError, *UNREACHABLE) as error:
+            raise LostPieceError(f"no worker: {error}") from error
+        for place, future in zip(places, futures, strict=True):
+            if is_lost(executor, future, place):
+                raise LostPieceError("the worker is gone")
+            found.append(future.result())
+        return found
+
+    def ask(self, function: Callable[..., Answer], each: Mapping[int, tuple[Any, ...]], gone: int = 0) -> list[Answer]:
+        """``function(slice, *arguments)`` of the slices with these numbers, as they stood ``gone`` measurements ago.
+
+        Raises
+        ------
+        MriDesignError
+            Where they have gone on since.
+        """
+        if gone > 1 or (gone and not self._behind >= each.keys()):
+            raise MriDesignError("the design has gone on, and this state of its slices is no longer kept")
+        behind = set[int]() if gone else self._behind
+        self._behind = self._behind if gone else self._behind - each.keys()
+        return self._all(_asked, {n: (self._design, n, n in behind, function, own) for n, own in each.items()})
+
+    def each(self, function: Callable[..., Answer], *arguments: Any) -> list[Answer]:
+        return self.ask(function, dict.fromkeys(self._numbers, arguments))
+
+    def update(self, lines: tuple[int, ...], map_count: int) -> list[Cost]:
+        self.inferences += 1
+        return super().update(lines, map_count)
+
+    def posteriors(self, which: str = "posterior") -> KeptElsewhere:
+        made = self.inferences
+
+        def ask(function: Callable[..., Any], each: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+            return self.ask(function, each, gone=2 * (self.inferences - made))
+
+        return KeptElsewhere(which, len(self.means), ask, self.means)
+
+    def measured(self) -> None:
+        """The slices learn of it with the next request."""
+        self.measurements += 1
+        self._behind = set(self._numbers)
+
+    @property
+    def warm_starts(self) -> Sequence[Any]:
+        """They have to be looked at before more lines are measured."""
+        made = self.measurements
+
+        def ask(function: Callable[..., Any], each: Mapping[int, tuple[Any, ...]]) -> list[Any]:
+            return self.ask(function, each, gone=self.measurements - made)
+
+        return KeptElsewhere("warm", len(self._numbers), ask)
+
+    def close(self) -> None:
+        """Let the processes forget the slices."""
+        for place in self._places:
+            with suppress(BrokenExecutor, *UNREACHABLE):
+                self._executor.submit(_drop, self._design, place)

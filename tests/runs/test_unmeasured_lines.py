@@ -25,9 +25,8 @@ from mri_design.runs.design.companions import companions_within
 from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.run import design_scan
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
-from mri_design.runs.resident import design_among
 from mri_design.runs.work import Keep, Work
-from mri_design.runs.workers import Workers
+from mri_design.runs.workers import Workers, design_among
 from tests.interruptions import interrupted
 
 LINES = 16

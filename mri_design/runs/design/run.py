@@ -16,10 +16,9 @@ from mri_design.runs.design.request import DesignInput, DesignRequest
 from mri_design.runs.design.slices import DesignSlices, prepared
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import told
-from mri_design.runs.resident import design_among
 from mri_design.runs.stored_image import StoredImage, run_of
 from mri_design.runs.work import Keep, Work
-from mri_design.runs.workers import LOCAL, Workers
+from mri_design.runs.workers import LOCAL, Workers, design_among
 
 
 @briefly
