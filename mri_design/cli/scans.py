@@ -73,8 +73,8 @@ def design(
     from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.inputs import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
-    from mri_design.runs.design.report import design_in_folder
-    from mri_design.runs.design.request import DesignRequest
+    from mri_design.runs.design import DesignRequest
+    from mri_design.runs.design_report import design_in_folder
 
     require_no_slices(source, "give {0} --slices {1}")
     kind = KINDS[recipe.design.encoding]
@@ -147,7 +147,7 @@ def recon(
     load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import PROGRESS
     from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, require_no_slices
-    from mri_design.runs.recon.run import ReconRequest, reconstruct_in_folder
+    from mri_design.runs.recon import ReconRequest, reconstruct_in_folder
 
     made = recipe.reconstruction
     if made.noise_map and made.method not in ("mean", "least-squares"):

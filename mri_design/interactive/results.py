@@ -29,15 +29,15 @@ from mri_design.experiment.reconstruction import Image, Method
 from mri_design.interactive.scan import Computation, Shown, file_given, named_file, naming_arguments
 from mri_design.kinds import count_text
 from mri_design.runs.compare import ComparisonResult, report_comparison
-from mri_design.runs.design.report import report_design
-from mri_design.runs.design.run import DesignResult
+from mri_design.runs.design import DesignResult
+from mri_design.runs.design_report import report_design
 from mri_design.runs.export import export_run
+from mri_design.runs.image_sections import StoredImage
 from mri_design.runs.known_slice import KnownSlice
 from mri_design.runs.measure import RegionMean, means_of, slices_of
 from mri_design.runs.provenance import told
-from mri_design.runs.recon.run import ReconResult, report_reconstruction
+from mri_design.runs.recon import ReconResult, report_reconstruction
 from mri_design.runs.store import Report, Run
-from mri_design.runs.stored_image import StoredImage
 from mri_design.runs.stored_run import StoredComparison, StoredRun, read_result, write_made_files
 
 METRICS = "metrics.csv"

@@ -1,8 +1,9 @@
-"""Images of runs: their files and table, how they lie on a page, and what the pages of several verbs show of them."""
+"""Images of runs: their files and table, what a run keeps of them, and how pages of several verbs show them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from mri_design.experiment.reconstruction import Image
 from mri_design.model.sparsity import unit_modulus
 from mri_design.runs.known_slice import KnownSlice, NamedImage, pixel_of
 from mri_design.runs.provenance import part_of_scan, told
-from mri_design.runs.stored_run import ARRAYS, arrays_of
+from mri_design.runs.stored_run import ARRAYS, StoredRun, arrays_of
 from mri_design.scan.data import TrajectoryData
 
 Rows = list[dict[str, object]]
@@ -123,3 +124,40 @@ def companion_pictures(made: Image, whose: str = "") -> CompanionPictures:
     if made.alone is not None:
         panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
     return panels, told("about_companions", choice, whose, template="image")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class StoredImage(StoredRun):
+    """A run with an image.
+
+    Parameters
+    ----------
+    judged : NamedImage
+        The image with its errors and how its computation ended; of a volume the one in the middle.
+    shown : int, optional
+        Number of that slice, of a volume.
+    of_scan : int
+        Slices of the scan of a volume, in each frame.
+    """
+
+    judged: NamedImage
+    shown: int | None = None
+    of_scan: int = 0
+
+
+def run_of(known: KnownSlice, image: NamedImage, /, **more: Any) -> StoredImage:
+    """What a run leaves of the image of a slice; ``more`` are further parts, or others than those of the slice."""
+    data, candidates = known.scan, known.slice_model.candidates
+    arrays = arrays_of(known, image.reconstruction, known.shown_reference)
+    parts: dict[str, Any] = {
+        "scan": data.name,
+        "layout": layout_of(candidates, data.orientation),
+        "readouts": candidates.name,
+        "grid": candidates.grid,
+        "judged": image,
+        "error": image.error,
+        "part_of_scan": part_of_scan(data),
+    }
+    if data.on_grid:
+        parts |= {"places": (data.geometry or ())[:1], "sources": () if data.source is None else (data.source,)}
+    return StoredImage(**{ARRAYS[name]: array for name, array in arrays.items()} | parts | more)

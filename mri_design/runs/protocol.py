@@ -59,7 +59,7 @@ from mri_design.experiment.strategies import (
 )
 from mri_design.kinds import KINDS
 from mri_design.readouts.base import refusal
-from mri_design.runs.design.report import acquisition_facts, design_facts
+from mri_design.runs.design_report import acquisition_facts, design_facts
 from mri_design.runs.error_tables import StudyErrors, best_other
 from mri_design.runs.image_sections import companion_pictures
 from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images, require_apart

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.runs.recon import run as recon_run
+from mri_design.runs import recon as recon_run
 from tests.cli.folders import Run, manifest, rows, settings
 from tests.interruptions import stopping
 

@@ -11,7 +11,7 @@ import mri_design as md
 from mri_design import load_phantom
 from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.experiment import reconstruction, shipped_recipes
-from mri_design.runs.design import run as design_run
+from mri_design.runs import design as design_run
 from tests.cli.folders import Designed, Run, Spawn, manifest, order, rows, settings
 from tests.interruptions import interrupted, stopping
 

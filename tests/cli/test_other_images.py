@@ -9,9 +9,9 @@ import pytest
 import mri_design as md
 from mri_design.experiment import Around, load_recipe
 from mri_design.readouts import LineReadouts
+from mri_design.runs import recon as recon_run
 from mri_design.runs import study as comparison_pieces
-from mri_design.runs.design.companions import other_frames
-from mri_design.runs.recon import run as recon_run
+from mri_design.runs.companions import other_frames
 from tests.cli.folders import Run, manifest, rows, settings
 from tests.interruptions import stopping
 from tests.quick_recipes import quickened

@@ -7,7 +7,7 @@ import pytest
 
 import mri_design as md
 from mri_design import load_phantom
-from mri_design.runs.recon import run as recon_run
+from mri_design.runs import recon as recon_run
 from tests.cli.folders import Run, manifest, rows
 from tests.interruptions import stopping
 from tests.scan.io.conftest import MrdFile

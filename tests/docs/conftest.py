@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.runs.methods import WEIGHTS
+from mri_design.runs.compare import WEIGHTS
 from tests.docs.pages import REPOSITORY
 from tests.quick_recipes import quickened
 from tests.read_here import read_here

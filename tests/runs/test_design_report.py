@@ -15,7 +15,7 @@ from mri_design.evaluation.predictions import INNER
 from mri_design.experiment import Image, in_acquisition_order
 from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
-from mri_design.runs.design.report import acquisition_facts, design_facts, score_rows, step_content, step_rows
+from mri_design.runs.design_report import acquisition_facts, design_facts, score_rows, step_content, step_rows
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from tests import short_trace
 from tests.design_steps import changed, design_step

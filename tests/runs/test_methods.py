@@ -7,8 +7,8 @@ import pytest
 from mri_design import Recipe, UsageError, measure, reconstruct
 from mri_design.design import ReferenceSlice
 from mri_design.experiment import reconstruction
-from mri_design.runs import methods as methods_module
-from mri_design.runs.methods import TRAINED, MethodStudy, methods_named
+from mri_design.runs import compare as methods_module
+from mri_design.runs.compare import TRAINED, MethodStudy, methods_named
 from mri_design.runs.study import Study, StudyPieces
 from mri_design.runs.work import Keep, Work
 

@@ -20,10 +20,9 @@ from mri_design.experiment import (
     design_engine,
     design_seed,
 )
+from mri_design.runs.companions import companions_within
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
-from mri_design.runs.design.companions import companions_within
-from mri_design.runs.design.request import DesignInput, DesignRequest
-from mri_design.runs.design.run import design_scan
+from mri_design.runs.design import DesignInput, DesignRequest, design_scan
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers, design_among

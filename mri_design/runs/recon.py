@@ -40,9 +40,10 @@ from mri_design.experiment.reconstruction import Image, check_draws, check_size_
 from mri_design.model.sparsity import Companion
 from mri_design.operators.conventions import Chosen
 from mri_design.runs import image_sections
+from mri_design.runs.image_sections import StoredImage, run_of
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
 from mri_design.runs.provenance import simulated_from, simulation_summary, tell_part, told, warn_of_maps, warn_of_noise
-from mri_design.runs.recon.slices import (
+from mri_design.runs.recon_slices import (
     AHEAD,
     OTHER_IMAGES,
     REPORT,
@@ -61,7 +62,6 @@ from mri_design.runs.recon.slices import (
     what_is_used,
 )
 from mri_design.runs.store import Record, Report, Run, carry_out
-from mri_design.runs.stored_image import StoredImage, run_of
 from mri_design.runs.stored_run import ARRAYS, Stored
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers

@@ -23,9 +23,8 @@ from mri_design.experiment.strategies import ORACLES, explained, strategy_label
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs import image_sections
-from mri_design.runs.design.companions import LITTLE, final_weight
-from mri_design.runs.design.request import DesignInput, DesignRequest
-from mri_design.runs.design.run import DesignResult, design_scan
+from mri_design.runs.companions import LITTLE, final_weight
+from mri_design.runs.design import DesignInput, DesignRequest, DesignResult, design_scan
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import account_of, mostly_calibration_words, simulated_from, simulation_summary, told
 from mri_design.runs.store import Report, Run, carry_out

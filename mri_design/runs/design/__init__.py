@@ -1,1 +1,0 @@
-"""`design`: which lines of one scan to measure, in which order."""

@@ -1,1 +1,0 @@
-"""`recon`: image and error bars of the lines measured."""
