@@ -79,7 +79,7 @@ class AdaptRequest(DesignRequest):
     repeated : {"first", "last"}
         Which readout of a line that comes again counts.
     timeout : float
-        Seconds to wait for a readout, and for the header of whoever connects.
+        Seconds to wait for a readout, and for the header after a scanner has connected.
     requests : int
         How often a line is asked for, until it counts as lost.
 
@@ -183,7 +183,7 @@ def adapt_scan(
         arrivals.take(message)
         kept = end
     sent, earlier = _messages(conversation), _exchanges_before(keep.folder.existing(LATENCY))
-    with open(path, "ab", buffering=0) as journal, open(conversation, "ab", buffering=0) as told:
+    with open(path, "ab", buffering=0) as journal, open(conversation, "ab", buffering=0) as messages:
         journal.truncate(kept)
         scanner = LiveScanner(
             protocol,
@@ -191,7 +191,7 @@ def adapt_scan(
             arrivals,
             keep=partial(append, journal),
             say=work.progress.say,
-            note=lambda content: told.write(json.dumps(content).encode() + b"\n"),
+            note=lambda content: messages.write(json.dumps(content).encode() + b"\n"),
             patience=(request.timeout, request.requests),
         )
         scanner.exchanges.extend(earlier)
@@ -238,7 +238,7 @@ def _exchanges_before(path: Path | None) -> list[LineRequest]:
 class _Live:
     """A slice that is filled while it is designed.
 
-    ``sent`` are the messages of the run that is resumed: they tell which lines were given up, and where the centre of
+    ``sent`` are the messages of the run that is resumed: they state which lines were given up, and where the centre of
     k-space was found, by the scanner's numbers.
     """
 
@@ -369,7 +369,7 @@ class _Live:
     def _centre(self) -> int:
         """Centre lines to begin with where coil maps are estimated from the lines as they come.
 
-        As many as calibration is usually done with where they have to tell the noise, too: few of them hold nothing but
+        The usual number of calibration lines where the noise is estimated from them, too: few of them hold nothing but
         signal. That is known from the first line on, because noise readouts come before it.
         """
         wanted = centre_for_maps(self._request.strategy, self._recipe, self._lines)

@@ -48,7 +48,7 @@ def steering_image(
     """The strategy ``calibrated``, informed by the other image of the object that is a repeat, and that image's name.
 
     Only a scan can be one, on the same grid and with the same slices (or one for one), whose lines are whole. Whether
-    it shows the same object in the same contrast is for the lines to say that the design begins with (`agreement`).
+    it shows the same object in the same contrast is decided by the lines that the design begins with (`agreement`).
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def other_frames(
     Raises
     ------
     UsageError
-        Where it is not said along which counter frames lie.
+        Where no counter is given along which frames lie.
     InputError
         For a scan that has no other frames to offer, or is no file.
     """

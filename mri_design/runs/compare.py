@@ -201,7 +201,7 @@ class MethodStudy:
 
     @property
     def status(self) -> str:
-        """ "converged", or how many of the images that are judged did not, beside those of the study."""
+        """ "converged", or how many of the images that are judged, and of those of the study, did not."""
         ended = [bool(self._errors(trial)["reconstruction_converged"]) for trial in self.judged()]
         others = f"{ended.count(False)} of {len(ended)} images of other methods not converged"
         own = self.study.pieces.status
@@ -292,7 +292,7 @@ class ComparisonRequest(StudyRequest):
     lines : sequence of int
         Line counts, or counts of samples of a plane, or of shots.
     accelerations : sequence of float
-        In the place of ``lines``: the grid divided by these, rounded.
+        Instead of ``lines``: the grid divided by these, rounded.
     train : sequence of ScanSource
         Training inputs.
     seeds : int
@@ -300,12 +300,12 @@ class ComparisonRequest(StudyRequest):
     powers : mapping of (str, int) to float
         Powers of densities that are known, by family and number of lines; the others are tuned on ``train``.
     methods : sequence of str
-        Reconstructions of every mask beside the recipe's, which the tables of strategies go by: see `MethodStudy`.
+        Further reconstructions of every mask, see `MethodStudy`; tables of strategies use the recipe's.
 
     Raises
     ------
     UsageError
-        For an unknown strategy or method, one that learns from training inputs where there are none, training inputs
+        For an unknown strategy or method, one that learns from training inputs without any, training inputs
         from which none learns, or a recipe that ends designs early; in a plane, for what is known for lines only;
         without or with both counts and accelerations.
     """
@@ -415,7 +415,7 @@ class ComparisonResult:
 
     @cached_property
     def shown(self) -> list[ShownMask]:
-        """Masks of one line count and their images, to look at, made when somebody does."""
+        """Masks of one line count and their images, computed at the first look."""
         return shown_masks(self.study)
 
     def stored(self) -> StoredComparison:
@@ -475,7 +475,7 @@ def _study(request: ComparisonRequest, work: Work) -> tuple[Study, Orientation]:
         growing = "the lines of each mask" if any(image.own_maps is not None for image in tests) else ""
         least = extent.start_of_growing(recipe, calibration, lines[0]) if growing else calibration
         tell_calibration(least, lines[0], recipe, on_grid, work.progress, growing)
-    for image in tests if not shots else ():  # shots are made in any number
+    for image in tests if not shots else ():  # any number of shots can be had
         candidates = image.slice_model.candidates
         rules = recipe.rules(candidates)
         extent.require_lines(image.slice_model.measured, max(lines), rules, candidates)
@@ -545,15 +545,14 @@ def report_comparison(folder: RunFolder, result: ComparisonResult) -> Report:
         "tuned": tuned,
         "summary": simulated | summary,
     }
-    if folder.reported:  # images are made for it
+    if folder.reported:  # images are computed for it
         facts |= pair_facts(result, verdict["names"], verdict["asked"]) | _picture_facts(result)
-    said = worded("studies", "comparison_verdict", **verdict, study=study)
-    kept = replace(result.stored(), verdict=said)
+    kept = replace(result.stored(), verdict=worded("studies", "comparison_verdict", **verdict, study=study))
     return Report(result=kept, page=Page("compare", facts), found=found | errors.facts())
 
 
 REGULAR = ("regular", "fastmri-equispaced")
-"""Strategies that readers ask for, whoever wins, beside the best of those that look at no data."""
+"""Strategies that the verdict always names, with the best of those that look at no data."""
 
 
 def _verdict(result: ComparisonResult, errors: StudyErrors) -> dict[str, Any]:
@@ -583,7 +582,7 @@ def _verdict(result: ComparisonResult, errors: StudyErrors) -> dict[str, Any]:
 
 
 def pair_facts(result: ComparisonResult, pair: Sequence[str], asked: Iterable[str] = ()) -> dict[str, Any]:
-    """What comparison.html.j2 shows of one strategy, and of its error beside that of another, on the first test image.
+    """What comparison.html.j2 shows of one strategy, and of its error next to that of another, on the first test image.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class DesignRequest:
     maps : Path or MapsOfScan, optional
         File of coil maps, or a scan to estimate them from.
     acceleration : float, optional
-        In the place of ``lines``: the grid divided by this, rounded; of shots one for so many lines of the grid.
+        Instead of ``lines``: the grid divided by this, rounded; of shots one for so many lines of the grid.
     slices : SliceChoice
         The slice, or those that share the mask: the image is that of the one in their middle.
     companions : tuple of str
@@ -161,7 +161,7 @@ class DesignRequest:
 
     @property
     def files(self) -> list[str]:
-        """The files beside the scan: coil maps, a strategy's, and other images of the object."""
+        """The other files: coil maps, a strategy's, and other images of the object."""
         maps = [] if self.maps is None else [str(self.maps)]
         others = [companion_file(source) for source in self.companions if not is_around(source)]
         return [*maps, *strategy_files([self.recipe.design.strategy]), *others]
@@ -179,7 +179,7 @@ class DesignRequest:
 
     @property
     def named_companions(self) -> dict[str, object]:
-        """Their names for a manifest; nothing where there are none."""
+        """Their names for a manifest, if any."""
         return {"with": [Path(source).name for source in self.companions]} if self.companions else {}
 
     def read_companions(self, seed: int) -> list[CompanionImages]:
@@ -211,7 +211,7 @@ class DesignRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class DesignInput:
-    """What a design is made of, as read, and what it chooses from.
+    """The data of a design, as read, and the lines, samples or shots that it chooses from.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ class DesignSlices:
         return self.plan.readouts
 
     def depends_on(self, request: DesignRequest) -> dict[str, object]:
-        """What a design that goes on has to have in common with its beginning, beside input and settings."""
+        """Values that have to be equal for a design to be resumed, as well as input and settings."""
         most, unseen, strategy, rules = self.most, 0, self.plan.strategy, self.plan.rules
         if self.readouts.thinned and request.stop is None:
             unseen = strategy.unseen(self.readouts, most, min(one.n_coils for one in self.slices))
@@ -422,7 +422,7 @@ def _calibrated(given: DesignInput, request: DesignRequest, work: Work) -> Desig
         on_grid, truth = scan.slice_model(0, **recipe.slice_settings), partial(truth_of, scan)
         slices.append(slice_of(on_grid, readouts, request.source, truth, recipe, work.seed))
     measurable = np.logical_and.reduce([each.measured for each in slices])
-    # A plane's is among the constraints, and shots take the maps of the scan that they are made of.
+    # A plane's is among the constraints, and shots take the maps of the scan that they are simulated from.
     calibration = scans[0].provenance.maps.calibration_lines
     plan = replace(plan, rules=plan.rules.with_calibration(calibration))
     start = plan.start_lines(measurable, lines, calibration if kind.centre_first else 0, slices[0].n_coils)
@@ -469,7 +469,7 @@ class DesignResult:
     images : sequence of NamedImage
         The image made from the lines, and the zero-filled one to compare it with.
     account : predictions.DesignAccount
-        The design's own predictions, beside what was measured and beside the actual errors.
+        The design's own predictions, what was measured, and the actual errors.
     acquisition : Acquisition or None
         The lines in the order and echo trains in which they are to be measured; None where that is as they were chosen.
     numbers : sequence of int

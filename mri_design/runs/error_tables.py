@@ -105,7 +105,7 @@ def winners_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequenc
 def _spread(rows: Sequence[Row], first: str, second: str, count: int) -> float | None:
     """Standard deviation of one strategy's error relative to another's, over images, or over draws of one image."""
     ours, theirs = (errors_by_image(rows, name, count) for name in (first, second))
-    # of one image, a strategy without draws is the same beside all of the other's
+    # of one image, a strategy without draws is compared with all draws of the other
     changes = ours.mean(axis=0) / theirs.mean(axis=0) if ours.shape[1] > 1 else (ours / theirs).ravel()
     return float(changes.std(ddof=1)) if len(changes) > 1 else None
 
@@ -296,7 +296,7 @@ def companions_table(rows: Sequence[Row], strategies: Sequence[str], lines: Sequ
 
 
 TABLES = ("winners", "summary", "gains", "enough", "paired", "maps", "companions")
-"""Names of the tables beside that of all cells."""
+"""Names of the tables other than that of all cells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,7 +338,7 @@ class StudyErrors:
 
 
 def best_other(summary: Sequence[Row], name: str) -> tuple[str, float] | None:
-    """The strategy of a `summary_table` of one count that does best beside one, and its error; None where alone."""
+    """The best strategy other than ``name`` in a `summary_table` of one count, and its error; None if there is none."""
     others = [row for row in summary if row["strategy"] != name and row.get("counts") != "no"]
     errors = {str(row["strategy"]): float(str(row["relative_l2"])) for row in others}
     best = min(errors, key=errors.__getitem__, default=None)

@@ -73,8 +73,8 @@ def scan_parameters(run: StoredRun) -> dict[str, float]:
     They are read from the geometry and the header that the run stored. Of a turbo spin echo the echo time is the
     effective one.
     """
-    said: Mapping[str, str] = {} if run.source is None else run.source.identifiers
-    found = {name: float(said[word]) for word, name in _KEYWORDS.items() if word in said}
+    header: Mapping[str, str] = {} if run.source is None else run.source.identifiers
+    found = {name: float(header[word]) for word, name in _KEYWORDS.items() if word in header}
     known = {name: value * (1 if name == "flip_angle" else _MILLI) for name, value in found.items() if value > 0}
     thickness = None if run.geometry is None else run.geometry.thickness
     return known if thickness is None else {"slice_thickness": thickness * _MILLI, **known}
@@ -124,7 +124,7 @@ class SequenceRequest:
 
 
 Extents = tuple[float, float] | None
-"""Field of view (ky, kx), metres; None is that of the scan, where its file said."""
+"""Field of view (ky, kx), metres; None is that of the scan, if its file states one."""
 
 
 def export_run(
@@ -148,7 +148,7 @@ def export_run(
     out : Path
         The file.
     field_of_view : tuple of float, optional
-        (ky, kx) in metres; by default that of the scan, where its file said.
+        (ky, kx) in metres; by default that of the scan, if its file states one.
     sequence : SequenceRequest, optional
         For ``seq``, which needs it.
 
@@ -175,9 +175,9 @@ def export_run(
 
 def _made(form: str, files: Mapping[Path, bytes], run: StoredRun, **facts: object) -> MadeFiles:
     """Files, and what the template says of them: macro of the format, then which part of its scan the run is about."""
-    said = sentences("export", form, run, listed, option("fov"), **facts)
+    text = sentences("export", form, run, listed, option("fov"), **facts)
     part = [f"Of the run's scan: {run.part_of_scan}."] if run.part_of_scan else []
-    return MadeFiles(files, (*said, *part))
+    return MadeFiles(files, (*text, *part))
 
 
 def _images(run: StoredRun, out: Path, form: str) -> list[tuple[Path, str, NDArray[Any]]]:
@@ -302,7 +302,7 @@ def _mrd(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
 
 
 _Plan = tuple[Order, SequenceSettings, tuple[float, ...]]
-"""A sequence before it is made: its order, its settings, and sizes of pixels, metres."""
+"""A planned sequence: its order, its settings, and sizes of pixels, metres."""
 
 
 def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
@@ -423,7 +423,7 @@ Written = tuple[dict[Path, bytes], tuple[str, ...]]
 
 
 def _header_file(stem: Path, scan: Scan, **facts: object) -> dict[Path, bytes]:
-    """NAME.json, with the noise and what else the arrays do not tell our readers; none where there is nothing."""
+    """NAME.json, with the noise and other facts that the arrays do not hold, if any."""
     covariance = scan.noise_covariance
     pairs = None if covariance is None else np.stack([covariance.real, covariance.imag], axis=-1).tolist()
     facts = {"noise_variance": scan.noise_variance, "noise_covariance": pairs, **facts}
@@ -554,7 +554,7 @@ def convert_file(
     ------
     UsageError
         For another ending, a format that does not take what the input holds, slices, and names whose files would
-        replace the input or be read with somebody else's header.
+        replace the input or be read with the header of another file.
     InputError
         Where the input cannot be used, or the format cannot hold it.
     MissingPackageError
@@ -578,7 +578,10 @@ def convert_file(
         data = _as_plane(data, source)
     writers = WRITERS[type(data)]
     if ending not in writers:
-        holds = {TrajectoryData: "samples along a trajectory", ImageStack: "images, from which no k-space is made here"}
+        holds = {
+            TrajectoryData: "samples along a trajectory",
+            ImageStack: "images, from which no k-space is simulated here",
+        }
         cure = f"end the name of the file in {_listed(writers)}"
         if isinstance(data, KSpaceData) and ending in WRITERS[ImageStack]:
             cure = f"reconstruct it (mri-design recon {source} --out run) and export the run (mri-design export run)"

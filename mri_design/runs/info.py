@@ -39,7 +39,7 @@ _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 
 
 def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> dict[str, str]:
-    """Size, sampling, centre, noise, coils and provenance; what cannot be told says why instead.
+    """Size, sampling, centre, noise, coils and provenance; what cannot be known is replaced by the reason.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> dict[st
 
 def measured_how(source: SourceImage | None) -> dict[str, str]:
     """Protocol, times, flip angle and date, where the header of raw data or of a DICOM image says them."""
-    said = {} if source is None else source.identifiers
-    numbers = {name: float(said.get(name, 0)) for name in ("EchoTime", "RepetitionTime", "FlipAngle")}
-    return _rows("measured_how", said, numbers)
+    header = {} if source is None else source.identifiers
+    numbers = {name: float(header.get(name, 0)) for name in ("EchoTime", "RepetitionTime", "FlipAngle")}
+    return _rows("measured_how", header, numbers)
 
 
 def _place(scan: ScanSummary) -> dict[str, str]:
@@ -253,7 +253,7 @@ def describe_folder(folder: Path) -> dict[str, str]:
         states = [run.state for run in inside]
         rows["runs"] = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         rows |= {str(run.path.relative_to(folder)): _state(run) for run in inside}
-    uses = [f"mri-design info {inside[0].path} tells of one run"] if inside else []
+    uses = [f"mri-design info {inside[0].path} describes one run"] if inside else []
     return rows | _holds(folder, uses, reported=not unfinished)
 
 
@@ -328,9 +328,9 @@ def describe_sequence(path: Path) -> dict[str, str]:
         )
     version = ".".join(line.split()[-1] for line in sections.get("VERSION", [])[:3])
     definitions = (line.partition(" ")[::2] for line in sections.get("DEFINITIONS", [])[:_MOST_DEFINITIONS])
-    said = [(name, text.strip()[:_LONGEST]) for name, text in definitions]
+    shown = [(name, text.strip()[:_LONGEST]) for name, text in definitions]
     signature = _signature(path, content, sections.get("SIGNATURE", []))
-    return _rows("sequence", path, version, len(sections["BLOCKS"]), said, _UNITS, signature)
+    return _rows("sequence", path, version, len(sections["BLOCKS"]), shown, _UNITS, signature)
 
 
 def _signature(path: Path, content: bytes, lines: list[str]) -> str:
@@ -340,9 +340,9 @@ def _signature(path: Path, content: bytes, lines: list[str]) -> str:
     """
     begins = [found.start() for found in _SIGNATURE.finditer(content)]
     if not begins or not any(line.startswith("Hash") for line in lines):
-        return "none, so whether the file is whole cannot be told; those that mri-design export writes have one"
-    said = dict(line.partition(" ")[::2] for line in lines)
-    kind, wanted = said.get("Type", "").strip().lower(), said.get("Hash", "").strip().lower()
+        return "none, so damage cannot be detected; files that mri-design export writes have one"
+    parts = dict(line.partition(" ")[::2] for line in lines)
+    kind, wanted = parts.get("Type", "").strip().lower(), parts.get("Hash", "").strip().lower()
     if kind not in ("md5", ""):
         return f"of type {kind[:20]}, which is not checked here"
     signed = content[: begins[-1]].removesuffix(b"\n").removesuffix(b"\r")
@@ -438,7 +438,7 @@ def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -
     Raises
     ------
     UsageError
-        For maps beside what is no scan.
+        For maps of an input that is no scan.
     InputError
         Where the input or the maps cannot be used.
     """

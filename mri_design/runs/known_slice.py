@@ -53,8 +53,8 @@ from mri_design.status import Convergence, Status
 ZERO_FILLED, GRIDDED = "zero-filled", "gridded"
 _ITSELF = (ZERO_FILLED, "least-squares")
 """Images that all lines of a scan make: its own."""
-_OF_ALL = "it is made from all that the full scan has"
-_OF_NOISY = "are made from the scan's own image, which holds noise"
+_OF_ALL = "it uses all samples of the full scan"
+_OF_NOISY = "are simulated from the scan's own image, which holds noise"
 _EMPTY = "the reference shows nothing here"
 _DARK = "the full scan shows hardly more than noise"
 OF_MODULUS = 0.93
@@ -66,7 +66,7 @@ _CALIBRATION = ("calibration_lines", "calibration_scan")
 
 
 def pixel_of(scan: Scan) -> tuple[float, float] | None:
-    """Size of a pixel along (ky, kx) of a scan's first slice in millimetres; None where nobody says."""
+    """Size of a pixel along (ky, kx) of a scan's first slice in millimetres; None if it is not known."""
     return None if scan.geometry is None else scan.geometry[0].pixel
 
 
@@ -107,11 +107,11 @@ class KnownSlice:
     signal : float
         Signal level that the prior's scales follow.
     lines : sequence of int
-        Candidates that its image is made from, by number.
+        Candidates whose samples give its image, by number.
     number : int
         Of the image in the run.
     given : GivenReference, optional
-        What somebody gave to measure errors against, in the place of the scan's own image.
+        The user's reference for errors, instead of the scan's own image.
     folded : bool
         Whether the field of view looks too small for the image.
     """
@@ -150,7 +150,7 @@ class KnownSlice:
 
     @property
     def reference_source(self) -> str:
-        """The reference of errors, in words; empty where there is none."""
+        """The reference of errors, in words; empty without one."""
         if self.given is not None:
             return self.given.words
         own = self.reference is not None and self.scan.reference is None
@@ -168,8 +168,8 @@ class KnownSlice:
         """What is known once there is an image in the input's units; and that, and what the lines show without a model.
 
         Both with their errors; a reference that was given is fitted to the image first. The second one is zero-filled,
-        of shots gridded. Nothing is compared with itself: it is missing beside an image of that method, and from all
-        lines of a scan that is its own reference.
+        of shots gridded. Nothing is compared with itself: it is missing for an image of that method, and for
+        one from all lines of a scan that is its own reference.
         """
         given, on_grid = self.given, self.slice_model.candidates.kind.on_grid
         folded = not self.scan.on_grid and method in _WITHOUT_STREAKS and looks_folded(made.image)
@@ -274,7 +274,7 @@ def load_images(
     recipe : Recipe
         Simulation, calibration and prior.
     work : Work
-        Its seed is that of simulations, and what a file holds beyond what was read is said as a warning.
+        Its seed is that of simulations, and parts of a file that were not read are reported as a warning.
     count : callable, optional
         Lines or samples of the grid -> how many the smallest mask has, which bounds the centre that coil maps take.
 

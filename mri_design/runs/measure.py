@@ -23,9 +23,9 @@ from mri_design.runs.provenance import sentences
 from mri_design.runs.stored_run import StoredRun, read_run
 
 _MOST_PAIRS = 10
-"""Regions of which all differences are told."""
+"""Regions, at most, of which all differences are reported."""
 LEVELS = (0.5, 0.8, 0.95)
-"""Of the intervals that are told."""
+"""Levels of the intervals that are reported."""
 FEWEST_DRAWS = 4
 """Draws behind a standard deviation: of fewer it is worth nothing."""
 
@@ -90,10 +90,10 @@ class RegionMean:
             for level in LEVELS
             for word, end in zip(("from", "to"), self.interval(level), strict=True)
         }
-        said = {"region": self.name, "pixels": self.pixels, "mean": self.value, "sd": self.sd, **ends}
+        row = {"region": self.name, "pixels": self.pixels, "mean": self.value, "sd": self.sd, **ends}
         if self.true is not None:
-            said |= {"true": self.true, "error / sd": (self.value - self.true) / self.sd if self.sd else None}
-        return said | {"draws": min(map(len, self.deviations))}
+            row |= {"true": self.true, "error / sd": (self.value - self.true) / self.sd if self.sd else None}
+        return row | {"draws": min(map(len, self.deviations))}
 
     @property
     def _scatter(self) -> list[float]:
@@ -177,7 +177,7 @@ class Measured:
     pixel : tuple of float, optional
         Size of its pixels along (ky, kx), millimetres.
     sentences : tuple of str
-        What is to be said of them.
+        Remarks about them.
     """
 
     means: tuple[RegionMean, ...]
@@ -296,7 +296,7 @@ def slices_of(run: StoredRun, number: int | None = None, frame: int | None = Non
         raise UsageError(f"{run.name} holds no image: regions are measured in runs of recon and design")
     if run.draws is None:
         raise UsageError(
-            f"{run.name} has no draws, and errors of pixels, which are correlated, do not tell that of a region: "
+            f"{run.name} has no draws, and errors of pixels are correlated, so that they do not give that of a region: "
             f"reconstruct with {option('draws', '32')}"
         )
     if run.frames and frame is None and len(run.frames) == 1:

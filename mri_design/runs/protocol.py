@@ -1,4 +1,4 @@
-"""Masks that are learnt from scans whose truth is known, for others: one for all (`protocol`), an order (`train`)."""
+"""Masks that are learnt from complete scans, for other scans: one mask (`protocol`), or an order of lines."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ from mri_design.scan.io.atomic import require_folder_of
 from mri_design.status import Status
 
 DEFAULT_STRATEGY = "residual-greedy"
-"""Strategy where nobody names one."""
+"""Strategy by default."""
 PROTOCOL = "protocol"
 """Name of the mask in tables."""
 REFINEMENT, TESTED = "exchanges.json", "test-progress.json"
@@ -95,7 +95,7 @@ class ProtocolRequest(StudyRequest):
     lines : int, optional
         Lines, or samples of a plane, in the end.
     acceleration : float, optional
-        In their place: the grid divided by this, rounded.
+        Instead of ``lines``: the grid divided by this, rounded.
     test : sequence of ScanSource
         Test inputs, of other subjects.
     against : sequence of str
@@ -110,7 +110,7 @@ class ProtocolRequest(StudyRequest):
     Raises
     ------
     UsageError
-        For an unknown strategy or an oracle, spokes or spirals, or exchanges beside a maximum jump or in a plane.
+        For an unknown strategy or an oracle, spokes or spirals, or exchanges with a maximum jump or in a plane.
     """
 
     lines: int | None = None
@@ -419,7 +419,7 @@ class TrainingRequest(StudyRequest):
     lines : int, optional
         Lines, or samples of a plane, in the end.
     acceleration : float, optional
-        In their place: the grid divided by this, rounded.
+        Instead of ``lines``: the grid divided by this, rounded.
     start : int, optional
         How many around DC to begin with: four lines, and no fewer than coil calibration took; or a 128th of a plane.
 
@@ -440,7 +440,7 @@ class TrainingRequest(StudyRequest):
         if KINDS[self.recipe.design.encoding].axes != 1 and not isinstance(self.rule, TrainingResidual):
             raise UsageError(
                 f"rule {self.rule.name!r} tries what can be measured one by one, and what a single sample of a plane "
-                "changes is too little to tell: take residual-greedy"
+                "changes is too little to be seen: take residual-greedy"
             )
 
     def count(self, size: int) -> int:
@@ -460,12 +460,12 @@ class TrainingRequest(StudyRequest):
 
 
 def beginning_of(path: Path) -> Path:
-    """The file that an interrupted training leaves beside that of its order."""
+    """The file that an interrupted training leaves next to that of its order."""
     return path.with_name(path.name + UNFINISHED)
 
 
 class OrderFile(Keep):
-    """Where an order goes: a file, beside which stands NAME.unfinished until the order is complete.
+    """The file of an order, with NAME.unfinished next to it until the order is complete.
 
     While it is entered no other training makes or finishes the same file, and those who look into the folder see its
     progress.

@@ -115,9 +115,9 @@ def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
 
 
 def tell_part(scan: Scan, recipe: Recipe, progress: Progress) -> None:
-    """Say what of a file a run is about: which slice, which series, whether it is simulated, and what was not read.
+    """Report which part of a file a run is about: slice, series, whether it is simulated, and what was not read.
 
-    Whoever asks how far the run is (`mri-design info DIR`) is told the slice and the series, too.
+    `mri-design info DIR` shows the slice and the series of a run that is not finished, too.
     """
     progress.about(part_of_scan(scan))
     warn_of_left_out(scan, recipe, progress)
@@ -126,7 +126,7 @@ def tell_part(scan: Scan, recipe: Recipe, progress: Progress) -> None:
 
 
 def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:
-    """Say in one line what the file of a scan holds beyond what was read, but for series that somebody chose."""
+    """Report in one line which parts of a scan's file were not read, other than series that the user chose."""
     if text := left_out_text(scan, recipe.input.counters):
         progress.warn(f"{scan.name}: {text}")
     if text := centre_words(scan):
@@ -134,17 +134,17 @@ def warn_of_left_out(scan: Scan, recipe: Recipe, progress: Progress) -> None:
 
 
 def warn_of_noise(scan: Scan, progress: Progress) -> None:
-    """Say in one line what is to be said against the noise of a scan, and in another which coils measured nothing.
+    """Report in one line why the noise of a scan is doubted, and in another which coils measured nothing.
 
-    The noise had to be estimated, from samples that hold signal or beside noise readouts of other coils, or one was
-    given that the scan contradicts, for which there is a cure; or it was raised to what the samples can carry.
+    The noise had to be estimated, from samples that hold signal or despite noise readouts of other coils; or the scan
+    contradicts the given one; or it was raised to the rounding of the samples.
     """
     for line in sentences("scan", "noise_warnings", scan.provenance):
         progress.warn(f"{scan.name}: {line}")
 
 
 def warn_of_maps(scan: Scan, progress: Progress) -> None:
-    """Say in one line what is to be said against coil maps."""
+    """Report in one line why coil maps are doubted."""
     maps = scan.provenance.maps
     if maps.bad:
         progress.warn(f"{scan.name}: {told('bad_maps', maps, causes_of_bad_maps(scan))}")
@@ -168,7 +168,7 @@ def tell_calibration(
     progress : Progress
         Takes both sentences.
     growing : str
-        Which lines coil maps rest on in the place of these, where they grow with a mask; said in any case.
+        Which lines coil maps are estimated from instead, where they grow with a mask; always reported.
     """
     few = recipe.design.start is None and readouts.kind.centre_first and 0 < calibration < recipe.coils.most_lines
     if growing or few:

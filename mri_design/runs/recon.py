@@ -449,7 +449,7 @@ class OpenScan:
         return MeasuredSlice(number, data, self.masks[number], self._given.get(own), (*known, *near))
 
     def calibrated(self, measured: MeasuredSlice) -> KnownSlice:
-        """A slice with its noise and coil maps, and what is to be said against them; the only one shows signal."""
+        """A slice with its noise and coil maps; doubts about them are reported. A single slice has to show signal."""
         if self._stages is not None:
             self._stages.begin("calibrating")
         known = calibrated(self.shared, measured)
@@ -495,7 +495,7 @@ class OpenScan:
         return shown, *self.calibrated(measured).judged(self.recipe.reconstruction.method, image)
 
     def report_images(self, facts: Mapping[int, SliceFacts]) -> None:
-        """Say what became of other images, and which slices hold noise only or exceed their field of view."""
+        """Report which other images were used, and which slices hold noise only or exceed their field of view."""
         progress, names, first = self._work.progress, self._numbering.names, facts[self.numbers[0]]
         numbers, used = self.numbers, dict[str, list[int]]()
         if not self.several and first.image["left_out"]:
@@ -560,7 +560,7 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
 def _save_volume(folder: RunFolder, result: ReconResult) -> dict[str, Any]:
     """Write the volume slice by slice and its table, and return what the page shows of it.
 
-    Arrays of an earlier run do not stay beside it.
+    Arrays of an earlier run are removed.
     """
     rows, numbering = [row for one in result.facts for row in one.rows], result.numbering
     frames = len(numbering.numbers)
@@ -625,7 +625,7 @@ def _spread(numbers: Sequence[int], most: int) -> list[int]:
 
 
 def _companions(result: ReconResult) -> image_sections.CompanionPictures:
-    """What companions made of one slice: of the nearest to the one in detail that uses some, beside its image."""
+    """Pictures of the other images of one slice, with its own: the slice nearest to the shown one that uses some."""
 
     def far(number: int) -> tuple[bool, int]:
         return result.kept.facts[number].rows[0].get(OTHER_IMAGES, "none") == "none", abs(number - result.shown)
@@ -637,7 +637,7 @@ def _companions(result: ReconResult) -> image_sections.CompanionPictures:
 
 
 def _describe(result: ReconResult, summary: dict[str, object], settings: Mapping[str, Any]) -> None:
-    """Change what is told of the slice that is shown into what is true of all."""
+    """Replace facts of the slice that is shown by those of all slices."""
     summary.pop("part of the scan", None)
     if noise_only := [number for number in result.numbers if result.kept.facts[number].noise_only]:
         summary["noise only"] = result.numbering.names(noise_only)

@@ -120,7 +120,7 @@ def recipe_for(mask: NDArray[np.bool_], data: volume.AnySlice, recipe: Recipe) -
 
 @dataclass(frozen=True)
 class MeasuredSlice:
-    """A slice as read, and what its image is made of beside the recipe.
+    """A slice as read, with its mask, reference and other images.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ _MODULUS = "modulus"
 
 @dataclass(frozen=True, kw_only=True)
 class SliceFacts:
-    """What is known of a reconstructed slice beside its arrays.
+    """Facts of a reconstructed slice other than its arrays.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class SliceFacts:
 
 
 def facts_of(shared: Shared, known: KnownSlice, images: Sequence[NamedImage]) -> SliceFacts:
-    """What is to be kept of the images of a slice beside their arrays."""
+    """Facts of the images of a slice that are kept with their arrays."""
     made, combined = images[0].reconstruction, known.scan.provenance.combined
     panels, about = companion_pictures(made)
     place = shared.numbering.place(known.number) if shared.several else {}
@@ -270,7 +270,7 @@ def neighbour_image(shared: Shared, measured: MeasuredSlice) -> tuple[int, Mappi
 
 
 class KeptSlices:
-    """Finished slices: the arrays of each, and a table of what is known beside them.
+    """Finished slices: the arrays of each, and a table of their facts.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ class KeptSlices:
         self.write()
 
     def write(self) -> None:
-        """Keep what is known beside arrays."""
+        """Keep the table of facts."""
         stored = {str(number): asdict(facts) for number, facts in sorted(self.facts.items())}
         kept: dict[str, Any] = {"slices": stored, "neighbours": sorted(self.neighbours)}
         self._keep.keep_table(PROGRESS, kept | ({"coverage": self.coverage.as_settings()} if self.coverage else {}))
@@ -350,7 +350,7 @@ FIELD = "calibrated_on"
 MOST = 64
 """Files that are looked at."""
 _BESIDE = (".json", ".hdr", ".md", ".txt", ".csv", ".toml")
-"""Ends of the names of files that lie beside scans and are none; the header of a BART pair is read with its samples."""
+"""Endings of files next to scans that are no scans; the header of a BART pair is read with its samples."""
 _NAMED = 3
 """Files that cannot serve which an error names."""
 AHEAD = 2
@@ -363,7 +363,7 @@ def other_scans(
 ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Files of a folder that may be another scan than the source, and what is left out already, and why.
 
-    No hidden file, no folder, and nothing that lies beside scans.
+    Hidden files, folders, and files that are no scans are left out.
 
     Raises
     ------
@@ -379,8 +379,8 @@ def other_scans(
         )
     if companions:
         raise UsageError(
-            f"scans of {option('calibrated-on')} have no other images beside them, and would be wrong by more than "
-            f"this one: leave out {option('calibrated-on')}, or {option('with')}"
+            f"scans of {option('calibrated-on')} have no other images of their objects, and would have larger errors "
+            f"than this one: leave out {option('calibrated-on')}, or {option('with')}"
         )
     wanted = f"a folder with at least {FEWEST} complete scans of other subjects"
     if not folder.is_dir():
@@ -412,7 +412,7 @@ def coverage_of(
     Parameters
     ----------
     folder : Path
-        Whose name is told.
+        Its name stands in messages.
     others : sequence of Path and sequence of str
         See `other_scans`.
     slices : Slices

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def require_resume(name: str, what: str, resume: bool) -> None:
-    """Refuse to go on from what an interrupted run left under ``name`` where nobody asked for that.
+    """Refuse to resume what an interrupted run left under ``name`` without ``resume``.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def require_resume(name: str, what: str, resume: bool) -> None:
 
 @dataclass(frozen=True)
 class Record:
-    """Inputs and settings of a computation for its manifest, beside command, seed and time.
+    """Inputs and settings of a computation, for its manifest.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Run(Work):
             What such a run is called in messages ("design"), where only ``resume`` goes on from it. Empty where the
             same command goes on by itself, and makes a finished run's report again.
         pieces : bool
-            Whether ``checkpoint`` stays when the run is finished, whose report is made again from it.
+            Whether ``checkpoint`` stays when the run is finished, so that its report can be written again.
         beginning : str
             `Record.beginning`, where ``resume`` goes on from a finished run with another number of lines.
 
@@ -153,7 +153,7 @@ class Report:
     found : mapping of str to object
         What was found out on the way, for the settings of the manifest.
     inputs : sequence of InputFile
-        Files that were written on the way and that the result is made of.
+        Files that were written on the way and that the result is computed from.
     done : sequence of str
         Names of files from which an unfinished run goes on: they are removed.
     """
@@ -207,7 +207,7 @@ class FolderKeep(Keep):
     Parameters
     ----------
     run : Run
-        The folder; its progress is told where a design cannot go on.
+        The folder; its progress reports that a design cannot be resumed.
     record : Record
         Its identity stands in every table and checkpoint, and those of another run are refused.
     """
@@ -217,7 +217,7 @@ class FolderKeep(Keep):
         self._run, self.folder, self._record = run, run.folder, record
 
     def require_resume(self, name: str, what: str) -> None:
-        """Refuse to go on from a file of an interrupted run, which is ``what``, where nobody asked for that.
+        """Refuse to resume from a file of an interrupted run, which is ``what``, without ``resume``.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What the folder of a finished run holds, and files that verbs write beside it."""
+"""Contents of the folder of a finished run, and files that verbs write elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mri_design.runs.known_slice import KnownSlice
 
 RESULT = "result.npz"
-"""What a run has left beside arrays and tables, as it is read again."""
+"""File of a run's result other than its arrays and tables, to be read again."""
 ARRAYS = {"recon": "image", "coil_maps": "maps"} | {
     name: name for name in ("std", "noise", "g_factor", "draws", "reference")
 }
@@ -97,7 +97,7 @@ class StoredRun(Stored):
     mask : bool array, shape (ky,), (ky, kz), (shot,) or (readout,)
         True where measured.
     image : complex64 array, shape (ky, kx) or (ky, kz), of a volume (slice, ky, kx), of frames (frame, slice, ky, kx)
-        The reconstruction; None where there is none.
+        The reconstruction, if any.
     std : float32 array, shape as ``image``, or None
         Its error bars.
     noise, g_factor : float32 arrays, shape as ``image``, or None
@@ -105,7 +105,7 @@ class StoredRun(Stored):
     draws : complex64 array, shape (draw, ky, kx), of a volume (slice, draw, ky, kx), or None
         Images that the posterior holds possible; of a folder they are not loaded before they are looked at.
     reference : complex64 array, shape as ``image``, or None
-        What errors are measured against; of a volume it is kept beside draws.
+        What errors are measured against; of a volume it is kept together with draws.
     maps : complex64 array, shape (coil, ky, kx), of a volume (slice, coil, ky, kx), or None
         Coil maps of the scan's own coils, of the first frame where there are several; None where it has one coil.
     part_of_scan : str
@@ -220,7 +220,7 @@ class StoredRun(Stored):
         )
 
     def trains(self) -> tuple[tuple[int, ...], ...]:
-        """Numbers of lines or samples in the order of measurement, in echo trains; one by one where there are none.
+        """Numbers of lines or samples in the order of measurement, in echo trains, or one by one.
 
         Raises
         ------
@@ -348,7 +348,7 @@ def _made_before(folder: Path) -> bool:
 
 
 def _contradiction(run: StoredRun) -> str:
-    """What of a run, as its folder has it, cannot be beside its other parts; empty where all can."""
+    """The part of a run, as its folder has it, that contradicts another part; empty if none does."""
     axes, image = tuple(len(numbers) for numbers in (run.frames, run.numbers) if numbers), run.image
     counts, flags = (0, math.prod(axes)), np.flatnonzero(run.mask).tolist()
     for wrong, got in (
@@ -379,7 +379,7 @@ def _contradiction(run: StoredRun) -> str:
 def _result(
     folder: Path, array: Callable[[str, str, tuple[int, ...]], NDArray[Any]], image: type[StoredRun] = StoredRun
 ) -> Stored:
-    """Content of `RESULT`, with the arrays that are beside it."""
+    """Content of `RESULT`, with the arrays of the folder."""
     kinds: dict[str, type[Stored]] = {
         "StoredImage": image,
         "StoredRun": StoredRun,
@@ -466,9 +466,9 @@ class MadeFiles:
     files : mapping of Path to bytes
         Contents.
     sentences : tuple of str
-        Contents in words, and facts that nobody knows.
+        Contents in words, and facts that are not known.
     warning : str
-        Parts of the input that were not read, and samples that recon refuses; empty where there are none.
+        Parts of the input that were not read, and samples that recon refuses, if any.
     """
 
     files: Mapping[Path, bytes]

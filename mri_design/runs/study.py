@@ -1,10 +1,10 @@
-"""A study: several strategies make masks of the same scans, and one reconstruction tells how good each mask is.
+"""A study: several strategies make masks of the same scans, and one reconstruction shows how good each mask is.
 
-`compare`, `protocol` and the demo are studies, and `train` shares their pieces. A study has cells: a strategy, a
-number of lines, a draw and a test image. Masks that look at no data are drawn once per draw and used on every image.
-Strategies with a posterior come in two kinds: adaptive (each test scan is designed on its own lines as they arrive, no
-truth needed) and, with training scans, fixed (one mask designed on the training slices together, used on every test
-image). What is finished is kept in one file, from which an interrupted study goes on.
+`compare`, `protocol` and the demo are studies. A study has cells: a strategy, a number of lines, a draw and a test
+image. Masks that look at no data are drawn once per draw and used on every image. Strategies with a posterior are of
+two kinds: adaptive (each test scan is designed on its own lines as they arrive, without its truth) and, with training
+scans, fixed (one mask designed on the training slices together, used on every test image). What is finished is kept in
+one file, from which an interrupted study goes on.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ class StudyRequest:
         work : Work
             Its seed is recorded.
         choices : mapping
-            Settings beside the sources.
+            Settings other than the sources.
         strategies : sequence of str
             Names, for the files that these read.
         further : sequences of ScanSource
-            Inputs beside the sources, by the names that the manifest has for them.
+            Further inputs, by their names in the manifest.
 
         Raises
         ------
@@ -304,7 +304,7 @@ class StudyPieces:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where pieces of a study are made: processes, a display of progress, and a way to keep what is finished."""
+    """Resources for the pieces of a study: processes, a display of progress, and a store of finished pieces."""
 
     workers: Workers[Any]
     show: Show
@@ -369,7 +369,7 @@ class Study(Material):
 
     @property
     def kind(self) -> Kind:
-        """What masks are made of."""
+        """What masks consist of: lines, samples or shots."""
         return KINDS[self.recipe.design.encoding]
 
     @property
@@ -415,7 +415,7 @@ class Study(Material):
 
     @property
     def words(self) -> dict[str, str]:
-        """What its strategies choose, by their names in tables; those that nobody has explained are left out."""
+        """What its strategies choose, by their names in tables; those without an explanation are left out."""
         unit, words = self.kind.unit, dict[str, str]()
         trained = {
             FIXED: "; designed on the training scans, and then kept for all",
@@ -449,7 +449,7 @@ class Study(Material):
     def bench(
         self, work: Work, keep: Keep, workers: Workers[Any] | None = None, name: str = PROGRESS
     ) -> Iterator[Bench]:
-        """Where its pieces are made and kept under a name, from which it goes on.
+        """Compute its pieces and keep them under a name; finished pieces are read from there.
 
         ``workers`` are those of these images that are there already.
         """

@@ -1,4 +1,4 @@
-"""How a computation is made, wherever its results go: seed, processes, progress, and what it keeps while it lasts."""
+"""Seed, processes and progress of a computation, and the intermediate results that it keeps to be resumed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def _ignored(*told: object) -> None:
-    """Take what is told and do nothing."""
+def _ignored(*anything: object) -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Callbacks that a run tells of its progress.
+    """Callbacks to which a run reports its progress.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Keep:
         Parameters
         ----------
         depends_on : mapping
-            What beside the input and the settings has to be equal for a design to go on from what is there.
+            Values that have to be equal, as well as input and settings, for a design to be resumed.
         most : int
             Lines, samples or shots that the design can have.
         unit : str
@@ -118,7 +118,7 @@ class Keep:
         what : str
             What it is, for errors ("a comparison's progress").
         parse : callable
-            Takes the table; its KeyError, TypeError and ValueError say that the table is damaged.
+            Takes the table; its KeyError, TypeError and ValueError mean that the table is damaged.
         """
         return None
 

@@ -110,7 +110,7 @@ def _end_with_command() -> None:
     command, parent = parent_process(), os.getppid()
     if command is not None and sys.platform == "linux":
         command.join()
-    while sys.platform != "linux" and os.getppid() == parent:  # loky's own way does not tell the process
+    while sys.platform != "linux" and os.getppid() == parent:  # loky's own way gives no handle of it
         time.sleep(POLL)
     os._exit(1)
 
