@@ -91,7 +91,7 @@ def blank_figures() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def short_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Textbook rivals of `compare` choose between two weights and take few steps: hundreds of images otherwise."""
-    monkeypatch.setattr("mri_design.runs.methods.WEIGHTS", WEIGHTS[2:4])
+    monkeypatch.setattr("mri_design.runs.compare.WEIGHTS", WEIGHTS[2:4])
     monkeypatch.setattr("mri_design.experiment.reconstruction.ITERATIONS", 10)
 
 

@@ -156,7 +156,7 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
     assert content(several, known, last)["images"][0]["error"] == str(RelativeError(account.checks[0].predicted_error))
     some = replace(scan, reference=None, measured=np.arange(8) > 2)
     assert not any(image["difference"] for image in content(account, replace(known, scan=some), last)["images"])
-    monkeypatch.setattr("mri_design.runs.design.report.MOST_NUMBERS", 8)  # scores of one step of 8 lines
+    monkeypatch.setattr("mri_design.runs.design_report.MOST_NUMBERS", 8)  # scores of one step of 8 lines
     few = content(DesignAccount(TRACE, checks()), known, last)
     assert len(few["images"]) == 1 and [step["scores"] is None for step in few["steps"]] == [False, True]
 
