@@ -107,10 +107,15 @@ def verbs(matrix: int) -> list[Verb]:
             ),
             resume=again,
         ),
-        Verb("train", ("train", "scan.npz", "stack.npz#all", *of_lines, "--jobs", "1"), made="order.npz", resume=again),
+        Verb(
+            "protocol --rule",
+            ("protocol", "scan.npz", "stack.npz#all", "--rule", "residual-greedy", *of_lines, "--jobs", "1"),
+            made="order.npz",
+            resume=again,
+        ),
         Verb("recon", ("recon", "coils.npz", *quick), resume=again),
-        Verb("convert", ("convert", "coils.npz"), made="scan.cfl", resume=("--overwrite",)),
-        Verb("export", ("export", "designed", "--to", "csv"), made="lines.csv", resume=("--overwrite",)),
+        Verb("export of a scan", ("export", "coils.npz"), made="scan.cfl", resume=("--overwrite",)),
+        Verb("export", ("export", "designed"), made="lines.csv", resume=("--overwrite",)),
     ]
 
 
@@ -136,8 +141,6 @@ def prepare(folder: Path, matrix: int) -> None:
 def started(verb: Verb, folder: Path, out: Path, more: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """The verb in a process group of its own."""
     command = [sys.executable, "-m", "mri_design.cli.main", *verb.words, "--out", str(out), *more]
-    if verb.words[0] == "convert":
-        command.remove("--out")
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
     return subprocess.Popen(
         command,
@@ -260,7 +263,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=KILLS, help="of all verbs together, in turn")
     parser.add_argument("--matrix", type=int, default=MATRIX, help="lines, and samples of each")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
-    parser.add_argument("--verbs", default="", help="those to kill, as train,export; all but demo by default")
+    parser.add_argument("--verbs", default="", help="those to kill, as recon,export; all but demo by default")
     parser.add_argument("--out", type=Path, default=OUT, help="folder of the results")
     options = parser.parse_args()
     known = [*verbs(options.matrix), Verb("demo", ("demo",))]

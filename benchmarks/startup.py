@@ -26,7 +26,7 @@ from parts.pages import put_table
 from mri_design.evaluation.tables import Row, read_csv, write_csv
 
 OUT = Path(__file__).parents[1] / "results/benchmarks"
-VERBS = ("demo", "info", "design", "recon", "compare", "protocol", "train")
+VERBS = ("demo", "info", "design", "recon", "compare", "protocol")
 RECIPE = "[input]\nmatrix = 32\n[reconstruction]\n"
 TINY = {
     "info": "phantom:brain",
@@ -34,7 +34,6 @@ TINY = {
     "recon": "phantom:brain",
     "compare": "phantom:brain --train phantom:t1w --lines 10 --seeds 1 --jobs 1 --strategies calibrated,low-pass",
     "protocol": "phantom:brain --lines 10 --jobs 1",
-    "train": "phantom:brain --lines 6 --jobs 1",
 }
 """Arguments of the verbs at 32 x 32; `demo` is a comparison and a design."""
 NOT_CONVERGED = 4
@@ -94,7 +93,7 @@ def counts_of(verbs: list[str]) -> list[Row]:
     rows: list[Row] = []
     for verb in verbs:
         with tempfile.TemporaryDirectory() as folder:
-            recipe, out = Path(folder) / "small.toml", Path(folder) / ("order.npz" if verb == "train" else "run")
+            recipe, out = Path(folder) / "small.toml", Path(folder) / "run"
             recipe.write_text(RECIPE, encoding="utf-8")
             words = [verb, *TINY[verb].split(), "--recipe", str(recipe)]
             words += [] if verb == "info" else ["--out", str(out)]

@@ -58,6 +58,10 @@ _ARGUMENTS = {
     "noise": "noise_sd",
 }
 """Options that Python's functions call otherwise."""
+_OF_SETTINGS = {name: f"-s input.{name}" for name in ("dims", "matrix", "duplicates")}
+"""Arguments of Python's functions that the command line has as settings of the recipe."""
+_WITH_OPTION = ("design.until_error", "design.encoding", "design.start", "design.block")
+"""Settings of the recipe that messages name by their option; all others are given as ``-s SECTION.NAME=VALUE``."""
 
 
 @contextmanager
@@ -85,7 +89,9 @@ def option(name: str, value: object = "") -> str:
     text = str(value)
     *sections, setting = name.split(".")
     if os.environ.get(_COMMAND_LINE):
-        return f"--{setting.replace('_', '-')} {text}".rstrip()
+        plain = not sections or name in _WITH_OPTION
+        written = _OF_SETTINGS.get(name, f"--{setting.replace('_', '-')}" if plain else f"-s {name}")
+        return f"{written}{'=' if written.startswith('-s') else ' '}{text}".rstrip(" =")
     if text and not isinstance(value, list | int | float) and not text.isupper() and not text[0].isdigit():
         text = repr(text)
     elif "," in text and not isinstance(value, list):

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
-from contextlib import nullcontext
-from unittest import mock
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 
-import typer.testing
-
-from mri_design.cli.main import application
+from mri_design.cli.main import call
 from tests.undrawn import undrawn
 
-COMMAND = application()
-"""Made once: to make it takes a tenth of a small run."""
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed, and its exit code."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def output(self) -> str:
+        """Both, one after the other."""
+        return self.stdout + self.stderr
 
 
-def called(words: Iterable[object], *, drawn: bool = False) -> typer.testing.Result:
+def called(words: Iterable[object], *, drawn: bool = False) -> Result:
     """Call the command line with these words; figures stay empty unless ``drawn`` is asked for."""
-    with (
-        mock.patch.object(typer.testing, "_get_command", lambda _: COMMAND),
-        nullcontext() if drawn else undrawn(),
-    ):
-        return typer.testing.CliRunner().invoke(COMMAND, [str(word) for word in words])
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), nullcontext() if drawn else undrawn():
+        code = call([str(word) for word in words])
+    return Result(code, out.getvalue(), err.getvalue())

@@ -71,7 +71,8 @@ def test_messages_name_options_on_the_command_line_and_arguments_in_python() -> 
         assert option("maps", "FILE") == "--maps FILE" and option("overwrite") == "--overwrite"
         with errors.naming_options():
             pass
-        assert option("noise-sd", 0.1) == "--noise-sd 0.1"
+        assert option("noise", 0.1) == "--noise 0.1" and option("design.start", 4) == "--start 4"
+        assert option("dims", "ky,kx") == "-s input.dims=ky,kx" and option("input.centre") == "-s input.centre"
     assert option("maps") == "coil_maps"
 
 

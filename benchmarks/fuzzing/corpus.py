@@ -13,7 +13,7 @@ import ismrmrd
 import numpy as np
 from ismrmrd.serialization import ProtocolSerializer
 
-from mri_design.cli.main import application
+from mri_design.cli.main import call
 from mri_design.design.fixed import LowPass
 from mri_design.design.training import TrainedDesign
 from mri_design.experiment.calibration import calibrate
@@ -87,7 +87,7 @@ def _design(folder: Path, *words: str) -> Path:
     (folder / "plain.toml").write_text(PLAIN)
     places = ("--recipe", str(folder / "plain.toml"), "--out", str(folder / "run"))
     words = ("design", "phantom:brain", *words, *places, "--no-report", "--quiet")
-    if code := application()(words, standalone_mode=False):
+    if code := call(words):
         raise RuntimeError(f"{' '.join(words)}: exit code {code}")
     return folder / "run"
 

@@ -96,7 +96,7 @@ def draw_sequence(place: Path) -> None:
     import pypulseq
 
     path = place / "lines.seq"
-    words = ["export", str(place / "designed"), "--to", "seq", "--sequence", "gre", "--fov", "0.24", "--out", str(path)]
+    words = ["export", str(place / "designed"), "--sequence", "gre", "--fov", "0.24", "--out", str(path)]
     subprocess.run([sys.executable, "-m", "mri_design.cli.start", *words, "--quiet"], check=True)
     sequence = pypulseq.Sequence()
     sequence.read(str(path))

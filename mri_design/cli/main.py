@@ -2,73 +2,116 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import sys
-from collections.abc import Collection
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
 
-import typer
+from cyclopts import App, CycloptsError, Group, Parameter
 
-from mri_design.cli.files import convert, export, info, mask, measure
-from mri_design.cli.flags import filled, without_types
-from mri_design.cli.scans import adapt, design, recon
-from mri_design.cli.study import compare, demo, protocol, train
-from mri_design.cli.terminal import output_may_end_early, verb
-from mri_design.experiment.settings import docstring
+from mri_design.cli import terminal
+from mri_design.errors import InputError, MriDesignError, UsageError, naming_options
 
-VERBS = (demo, info, design, adapt, recon, measure, compare, protocol, train, export, mask, convert)
-"""In the order of the help; the docstring of each ends with an example."""
+VERBS = {
+    "demo": ("study:demo", "See the program at work on scans that it brings along."),
+    "info": ("files:info", "Describe a scan, an image, a sequence or the folder of a run."),
+    "design": ("scans:design", "Decide which k-space lines to measure, or draw a mask."),
+    "adapt": ("scans:adapt", "Decide lines while a scanner measures them."),
+    "recon": ("scans:recon", "Reconstruct an image with error bars."),
+    "measure": ("files:measure", "Measure regions of an image, with their errors."),
+    "compare": ("study:compare", "Compare sampling strategies on scans whose truth is known."),
+    "protocol": ("study:protocol", "Design one mask, or learn an order of lines, for many scans."),
+    "export": ("files:export", "Write a run, a scan or an image in another format."),
+    "recipe": ("files:recipe", "Print a recipe that comes with the program, or its JSON Schema."),
+}
+"""Verbs in the order of the help: the function in this package, which is imported when its verb is asked for."""
 
-PLURAL = {"token_normalize_func": lambda name: "acceleration" if name == "accelerations" else name}
-"""Some verbs take one acceleration, others several: both names are taken everywhere."""
+ABOUT = """Decide which k-space lines to measure next, and reconstruct with error bars.
 
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        sys.stdout.write(f"mri-design {version('mri-design')}\n")
-        raise typer.Exit
-
-
-def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Decide which k-space lines to measure next, and reconstruct with error bars.
-
-    Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 finished but not converged or the wanted error out of reach,
-    130 interrupted, 1 anything else.
-    """
+Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 finished but not converged or the wanted error out of reach,
+130 interrupted, 1 anything else."""
 
 
-def application(asked: Collection[str] = tuple(function.__name__ for function in VERBS)) -> Any:
-    """The command with its verbs; only those that are ``asked`` for have their flags, which take time to make."""
-    app = typer.Typer(
+def _version() -> str:
+    from importlib.metadata import version
+
+    return f"mri-design {version('mri-design')}"
+
+
+def application() -> App:
+    """The command with its verbs, none of which is imported yet."""
+    app = App(
         name="mri-design",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="markdown",
+        help=_flowing(ABOUT),
+        version=_version,
+        help_flags=["--help"],
+        help_format="plaintext",
+        help_formatter="plain" if os.environ.get("NO_COLOR") else None,
+        group_parameters=Group("Options", sort_key=0),
+        default_parameter=Parameter(negative=(), allow_repeating=True, show_default=lambda value: value or None),
     )
-    app.callback()(_main)
-    for function in VERBS:
-        told = filled(docstring(function)).partition("Parameters\n-----")[0]
-        text, _, example = told.partition("Example: ")
-        example = f"Example: {' '.join(example.split())}"
-        called = verb(function) if function.__name__ in asked else lambda: None
-        name = function.__name__
-        app.command(name, help=text, epilog=example, context_settings=PLURAL)(called)
-    command = typer.main.get_command(app)
-    without_types(command)
-    return command
+    for place, (name, (function, phrase)) in enumerate(VERBS.items()):
+        app.command(f"mri_design.cli.{function}", name=name, help=phrase, help_format="markdown", sort_key=place)
+    app.register_install_completion_command(help="Install the completion of options for this shell.")
+    return app
+
+
+def _flowing(text: str) -> str:
+    """A text whose paragraphs are single lines, for the terminal to wrap."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
+
+
+def _describe(verb: App) -> None:
+    """Give a verb the help of its docstring: what stands before the parameters, and the notes behind the options."""
+    from mri_design.cli.options import names_in_help
+
+    text = inspect.getdoc(verb.default_command) or ""
+    about, _, notes = re.sub(r"\nParameters\n-+\n.*?(?=Notes\n-|\Z)", "", text, flags=re.S).partition("Notes\n-----\n")
+    verb.help, verb.help_epilogue = _flowing(about), _flowing(notes).format(**names_in_help())
+
+
+def call(words: Sequence[str]) -> int:
+    """Carry out a command line; its code is the exit code of the process.
+
+    0 done, 2 wrong usage, 3 bad input, 4 finished but not converged or out of reach, 130 interrupted, 1 anything else.
+    An error that is about an option given on the command line is wrong usage.
+    """
+    app = application()
+    verb = app[words[0]] if words and words[0] in VERBS else None
+    if verb is not None and "--help" in words:
+        _describe(verb)
+    try:
+        function, bound, _ = app.parse_args(list(words), print_error=False, exit_on_error=False)
+    except CycloptsError as error:
+        error.verbose = False
+        terminal.warn(str(error))
+        return terminal.WRONG_USAGE
+    return _carried_out(lambda: function(*bound.args, **bound.kwargs), terminal.GivenOptions(verb, words[1:]))
+
+
+def _carried_out(run: Callable[[], int | None], given: terminal.GivenOptions) -> int:
+    """Run a verb, and say its error in one line on stderr."""
+    try:
+        with naming_options():
+            return run() or terminal.DONE
+    except (UsageError, InputError) as error:
+        about = given.behind(error)
+        of_a_file = about is None and isinstance(error, InputError)
+        code, text = terminal.WRONG_INPUT if of_a_file else terminal.WRONG_USAGE, about or str(error)
+    except (MriDesignError, OSError, MemoryError) as error:
+        code, text = terminal.FAILED, str(error)
+    except KeyboardInterrupt as interruption:
+        again = f"there is nothing to go on from; begin again with: {terminal.command_to_go_on()}"
+        code, text = terminal.INTERRUPTED, f"interrupted; {str(interruption) or again}"
+    terminal.warn(text)
+    return code
 
 
 def main() -> None:
     """The process behind ``mri-design``."""
-    output_may_end_early()
-    completed = [os.environ.get(name, "") for name in ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")]  # where a shell asks
-    application([*sys.argv[1:2], *" ".join(completed).split()])()
+    terminal.output_may_end_early()
+    sys.exit(call(sys.argv[1:]))
 
 
 if __name__ == "__main__":

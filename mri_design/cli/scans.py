@@ -1,75 +1,132 @@
-"""Verbs about one scan: design and adapt decide what to measure, recon makes the image."""
+"""Verbs about one scan: design and adapt decide which lines to measure, recon makes the image."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from mri_design.cli import flags
-from mri_design.cli.terminal import Destination, Resumed, load_ahead, say
+from cyclopts import Group, Parameter
+
+from mri_design.cli import options, terminal
+from mri_design.cli.options import Calibration, Computation, Destination, Settings, whole
 from mri_design.errors import InputError, UsageError, whole_number
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategies import TRAINING_RULES
 
 if TYPE_CHECKING:
+    from mri_design.experiment.recipe import Recipe
     from mri_design.scan.streaming.scanner import Connection
 
-SETTINGS = (
-    f"design.start {flags.ENDS} {flags.CONSTRAINTS} design.block design.order design.encoding {flags.PLANE} "
-    f"{flags.SERIES} {flags.NOISE} {flags.COMPANION}"
-)
-STRATEGIES = f"Strategies for a plane: {flags.names_in_help('plane', TRAINING_RULES)}; {flags.SHOT_STRATEGIES}"
+_SMALLEST, _LARGEST = 4, 4096
+_GRID = re.compile(r"[0-9]{1,4}(x[0-9]{1,4})?")
+_SCANNER = Group("The scanner", sort_key=1)
 
 
-def design(
-    source: str,
-    to: Resumed,
-    lines: flags.LineCount = None,
-    *,
-    strategy: str | None = None,
-    slices: str = "0",
-    maps: flags.Maps,
-    companions: list[str] | None = None,
-    recipe: Annotated[Recipe, flags.Override(SETTINGS, {"encoding": STRATEGIES})],
-    acceleration: float | None = None,
-    shots: Annotated[int | None, flags.Within(1), "Spokes and spirals"] = None,
-) -> int:
-    """Decide which LINES of INPUT to measure, in order, and reconstruct the image from them.
-
-    With --encoding plane it decides which samples of the plane (ky, kz) to measure, and --block of them at once. With
-    --encoding <kinds of shots> it chooses the angles of <shots>, whose data are made of INPUT by the non-uniform
-    Fourier transform.
-
-    Give --lines or --acceleration, or say when it is enough. A recipe can say all of this too, and more about
-    constraints and trains.
-
-    Of several slices (--slices 0-9) one mask is made, for all of them together; the image is that of the middle one.
-
-    INPUT must hold data in every line that may be chosen: it is replayed as the scanner. --resume continues an
-    interrupted run and gives the same lines as one that was not; a finished one is left as it is.
-
-    With --with the image's prior knows another image of the object, whatever its contrast, and a repeat, which shows
-    what the first lines show, steers the mask; either is corrected by everything that is measured.
-
-    Example: mri-design design scan.h5 --lines 64 --out run. Trains of eight lines, as many as are needed:
-    mri-design design scan.h5 --until-error 0.05 --partial-fourier 0.75 --block 8 --order interleaved --out run
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Which lines are chosen, in which order, and when there are enough of them.
 
     Parameters
     ----------
-    shots : N
-        Spokes or arms in the end, those at the start included.
-    slices : --slices --slice 0,3-5|all
-        <own slices> [default: 0]
-    companions : --with FILE
-        <another image> Of several --slices that share the mask: slices, the mean of those above and below that of the
-        image; and frames: around --contrast, --phase or --set N what the same lines measure of others, before
-        --repetition N the earlier.
+    lines : int
+        Lines, samples of a plane, or shots to measure, those at the start included.
+    acceleration : float
+        Instead of a number: measure one in R of the grid's lines, or samples; of shots one for R lines.
+    until_error : float
+        Stop as soon as the predicted relative error of the image is E or less, as 0.05; --lines is the most.
+    strategy : str
+        What decides: calibrated (the default), information-gain, a random mask such as vd-polynomial, or others, which
+        are listed below.
+    start : int
+        Lines at the centre to begin with; of a plane the side of a square. [default: the strategy's]
+    block : int
+        Choose K lines after each inference: echo trains of K lines, or K samples of a plane.
+    partial_fourier : float
+        Measure within this fraction of k-space only, 0.5 to 1, the lines of positive ky among it.
     """
+
+    lines: options.Lines = None
+    acceleration: options.Acceleration = None
+    until_error: Annotated[float | None, Parameter(metavar="E")] = None
+    strategy: options.Name = None
+    start: Annotated[int | None, whole(0, group=options.LINES)] = None
+    block: Annotated[int | None, whole(1, group=options.LINES, metavar="K")] = None
+    partial_fourier: Annotated[float | None, Parameter(group=options.LINES, metavar="P")] = None
+
+    def recipe(self, settings: Settings, calibration: Calibration, **design: object) -> Recipe:
+        """The recipe with the values of these options, of ``calibration`` and of ``design``."""
+        chosen = {name: getattr(self, name) for name in ("until_error", "start", "block")}
+        limits = {"partial_fourier": self.partial_fourier}
+        return settings.made(design={**chosen, **design}, constraints=limits, **calibration.settings)
+
+
+def design(
+    source: Annotated[str, Parameter(name="INPUT")],
+    /,
+    *,
+    to: Computation,
+    choice: Choice = Choice(),
+    slices: options.Slices = "0",
+    calibration: Calibration = Calibration(),
+    companions: options.Companions = None,
+    settings: Settings = Settings(),
+    encoding: Annotated[str | None, Parameter(group=options.LINES, metavar="NAME")] = None,
+    order: Annotated[str | None, Parameter(group=options.LINES, metavar="NAME")] = None,
+    as_json: options.Json = False,
+) -> int:
+    """Decide which lines of INPUT to measure, in order, and reconstruct the image from them.
+
+    Give --lines, --acceleration or --until-error. INPUT is replayed as the scanner, so it must hold data in every line
+    that may be chosen.
+
+    Example: mri-design design scan.h5 --lines 64 --out run
+
+    Parameters
+    ----------
+    source : str
+        k-space, or images to simulate it from: a file, or phantom:NAME. A bare grid, as 256x180, is for strategies that
+        look at no data: OUT gets their mask.
+    slices : str
+        Slices that share the mask, by number from 0, or middle; a negative number counts from the end. The image is
+        that of the one in the middle.
+    companions : list of str
+        Another image of the object, of any contrast, format and grid: its prior then knows it. May be repeated. A
+        repeat of the scan also steers the lines; slices are those above and below, frames are other contrasts, phases,
+        sets or earlier repetitions of INPUT.
+    encoding : str
+        What is chosen one by one: lines, plane (samples (ky, kz) of 3-D scans), radial (spokes) or spiral (arms).
+    order : str
+        Order of measurement: as-chosen, ascending, centre-out (within each train), or interleaved (each train covers
+        k-space); interleaved:4 measures the centre at the fourth echo.
+    as_json : bool
+        Print the result as one JSON document; everything else goes to stderr.
+
+    Notes
+    -----
+    Input: {formats}; or phantom:NAME, one of {phantoms}.
+
+    Strategies for lines: {lines}; trained:FILE or calibrated:FILE with an order from mri-design protocol --rule. For
+    samples of a plane: {plane}. For spokes and arms: {shots}. Without data (INPUT a grid), lines: {masks_of_lines};
+    samples: {masks_of_plane}; shots: {masks_of_shots}.
+
+    Trains of eight lines, as many as are needed: mri-design design scan.h5 --until-error 0.05 --partial-fourier 0.75
+    --block 8 --order interleaved --out run
+
+    A mask: mri-design design 256x180 --strategy poisson-disc --acceleration 8 --start 24 --out mask
+    """
+    if _GRID.fullmatch(source) and not Path(source).exists():
+        spare = {"--slices": slices not in (None, "0"), "--with": companions, "--maps": calibration.maps}
+        if given := [name for name, value in spare.items() if value]:
+            raise UsageError(f"{given[0]}: INPUT is a grid, which has no images and no coils: leave it out")
+        bare = replace(choice, start=None)  # of a mask it may be 0
+        return _mask(source, to, choice, bare.recipe(settings, calibration, order=order), encoding, as_json=as_json)
+    slices = slices or "0"
     if whole_number(slices.removeprefix("-")) is None:
-        load_ahead(to.jobs, to.executor, [source])
+        terminal.load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.inputs import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
@@ -77,175 +134,202 @@ def design(
     from mri_design.runs.design_report import design_in_folder
 
     require_no_slices(source, "give {0} --slices {1}")
-    kind = KINDS[recipe.design.encoding]
-    if lines is not None and kind.shots:
-        raise UsageError(f"--lines and --samples count other candidates than {kind.unit}s: give --shots {lines}")
-    if shots is not None and not kind.shots:
-        counted = f"{flags.NAMES['shots']} (--encoding {flags.NAMES['kinds of shots']})"
-        raise UsageError(f"--shots counts {counted}: give --{kind.unit}s {shots}")
-    recipe = recipe.with_strategy(strategy)
-    recipe, given = maps.applied(recipe)
+    recipe = choice.recipe(settings, calibration, encoding=encoding, order=order).with_strategy(choice.strategy)
     request = DesignRequest(
         source,
         recipe,
-        shots if kind.shots else lines,
-        maps=given,
-        acceleration=acceleration,
+        choice.lines,
+        maps=calibration.of_one(),
+        acceleration=choice.acceleration,
         slices=SliceChoice(slices),
-        companions=flags.check_with(companions, recipe),
+        companions=options.check_with(companions, recipe),
     )
-    with to.opened(CHECKPOINT) as run:
+    with to.opened(CHECKPOINT, aloud=not as_json) as run:
         ended = design_in_folder(request, run)
-    return to.ended(count_text(len(ended.chosen), kind.unit), ended)
+    if as_json:
+        terminal.print_json(options.result_of(to, ended))
+    return to.ended(count_text(len(ended.chosen), KINDS[recipe.design.encoding].unit), ended, aloud=not as_json)
+
+
+def _mask(
+    grid: str, to: Computation, choice: Choice, recipe: Recipe, encoding: str | None, *, as_json: bool = False
+) -> int:
+    """Draw a mask on a grid, without a scan."""
+    from mri_design.runs.mask import MaskRequest, mask_in_folder
+
+    sides = tuple(map(int, grid.split("x")))
+    if not all(_SMALLEST <= side <= _LARGEST for side in sides):
+        raise UsageError(f"INPUT: got {grid}; wanted sides of {_SMALLEST} to {_LARGEST}, as 256 or 256x180")
+    request = MaskRequest(
+        choice.strategy or recipe.design.strategy,
+        sides,
+        recipe,
+        encoding=encoding,
+        count=choice.lines,
+        acceleration=choice.acceleration,
+        start=choice.start,
+    )
+    with to.opened("mask.npy", aloud=not as_json, resumed=False) as run:
+        ended = mask_in_folder(request, run)
+    if as_json:
+        terminal.print_json(options.result_of(to, ended))
+    return to.ended(ended.measured, ended, aloud=not as_json)
 
 
 def recon(
-    source: str,
-    to: Resumed,
-    mask: Path | None = None,
-    slices: str | None = None,
-    reference: Path | None = None,
-    companions: list[str] | None = None,
-    calibrated_on: Path | None = None,
+    source: Annotated[str, Parameter(name="INPUT")],
+    /,
     *,
-    maps: flags.Maps,
-    recipe: Annotated[
-        Recipe,
-        flags.Override(
-            "reconstruction.method reconstruction.noise_map reconstruction.draws coils.compress input.matrix "
-            f"design.encoding {flags.SERIES} {flags.NOISE} {flags.COMPANION}"
-        ),
-    ],
+    to: Computation,
+    mask: Annotated[Path | None, Parameter(metavar="MASK")] = None,
+    method: options.Name = None,
+    slices: options.Slices = None,
+    calibration: Calibration = Calibration(),
+    companions: options.Companions = None,
+    reference: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    draws: Annotated[int | None, whole(0, 64)] = None,
+    settings: Settings = Settings(),
+    calibrated_on: Annotated[Path | None, Parameter(metavar="FOLDER", group=options.SCAN)] = None,
+    as_json: options.Json = False,
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.
 
-    All slices are reconstructed, or those of --slices, with one noise and one basis of coil maps; --jobs slices at
-    once. Slices that are finished are kept: --resume goes on with the others.
+    All slices are reconstructed, or those of --slices, with one noise and one basis of coil maps.
 
     Example: mri-design recon scan.h5 --mask run/mask.npy --out recon
 
     Parameters
     ----------
-    mask : MASK
-        bool (ky,) or, of a plane, (ky, kz), in a .npy file, or a mask of BART (.cfl): use only these. [default: all
-        measured]
-    reference : FILE
-        Errors against the images of FILE (.npy/.npz as recon.npy, NIfTI, DICOM, .cfl), each scaled to fit. [default:
-        the scan's own, where it knows one]
-    calibrated_on : FOLDER
+    source : str
+        k-space, or images to simulate it from: a file, or phantom:NAME.
+    mask : Path
+        Use only the lines of MASK: bool (ky,) or, of a plane, (ky, kz), in a .npy file, or a mask of BART (.cfl).
+        [default: all measured]
+    method : str
+        mean (the default, with error bars), map, least-squares, zero-filled, l1-wavelet or total-variation.
+    slices : str
+        Slices by number from 0, or middle; a negative number counts from the end. [default: all]
+    companions : list of str
+        Another image of the object, of any contrast, format and grid, that the prior then knows; may be repeated.
+        slices are those above and below each (slices:2: two such), frames the other contrasts, phases or repetitions of
+        INPUT.
+    reference : Path
+        Compare with the images of FILE (.npy/.npz as recon.npy, NIfTI, DICOM, .cfl), each scaled to fit. [default: the
+        scan's own, where it knows one]
+    draws : int
+        Store N draws of the posterior, for errors of regions (mri-design measure).
+    calibrated_on : Path
         Complete scans of other subjects, each reconstructed from the same lines: within how many standard deviations
         50, 80 and 95 % of their pixels are.
-    encoding : NAME
-        lines, or plane where rows and columns are ky and kz: then every sample counts by itself, those of MASK too.
-        [default: lines, and plane where MASK or the scan has single samples]
-    slices : --slices --slice 0,3-5|all
-        <own slices> [default: all]
-    companions : --with FILE
-        <another image> Of INPUT itself: slices, the mean of those above and below each (slices:2: two such), or frames,
-        the earlier and later ones with --contrast all and the like.
+    as_json : bool
+        Print the result as one JSON document; everything else goes to stderr.
+
+    Notes
+    -----
+    Input: {formats}; or phantom:NAME, one of {phantoms}.
+
+    --jobs slices are reconstructed at once. Finished slices are stored: --resume continues with the others.
+
+    All repetitions, each after the one before: mri-design recon series.h5 -s input.series.repetition=all --out recon
     """
-    load_ahead(to.jobs, to.executor, [source])
+    terminal.load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import PROGRESS
     from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, require_no_slices
     from mri_design.runs.recon import ReconRequest, reconstruct_in_folder
 
-    made = recipe.reconstruction
-    if made.noise_map and made.method not in ("mean", "least-squares"):
+    recipe = settings.made(reconstruction={"method": method, "draws": draws}, **calibration.settings)
+    wanted = recipe.reconstruction
+    if wanted.noise_map and wanted.method not in ("mean", "least-squares"):
         raise UsageError(
-            f"only mean and least-squares have a map of noise: leave out --noise-map, or --method {made.method}"
+            "only mean and least-squares have a map of noise: leave out reconstruction.noise_map, or "
+            f"--method {wanted.method}"
         )
     require_no_slices(source, "give {0} --slices {1}")
-    recipe, given = maps.applied(recipe)
     request = ReconRequest(
         source,
         recipe,
         mask,
-        given,
+        calibration.of_one(),
         slices=ALL_SLICES if slices is None else SliceChoice(slices),
         reference=reference,
-        companions=flags.check_with(companions, recipe),
+        companions=options.check_with(companions, recipe),
         calibrated_on=calibrated_on,
     )
-    with to.opened(PROGRESS) as run:
+    with to.opened(PROGRESS, aloud=not as_json) as run:
         ended = reconstruct_in_folder(request, run)
-    return to.ended(recipe.reconstruction.method, ended)
-
-
-_SCANNER = "The scanner"
+    if as_json:
+        terminal.print_json({"method": wanted.method, **options.result_of(to, ended)})
+    return to.ended(wanted.method, ended, aloud=not as_json)
 
 
 def adapt(
-    to: Destination,
-    source: str | None = None,
-    listen: Annotated[int | None, flags.Within(0, 65535), _SCANNER] = None,
-    host: Annotated[str, _SCANNER] = "127.0.0.1",
-    timeout: Annotated[float, _SCANNER] = 10.0,
-    requests: Annotated[int, flags.Within(1), _SCANNER] = 3,
-    repeated: Annotated[str, _SCANNER] = "first",
-    lines: Annotated[int | None, flags.Within(1)] = None,
-    strategy: str | None = None,
-    index: int = 0,
-    acceleration: float | None = None,
-    companions: list[str] | None = None,
+    source: Annotated[str | None, Parameter(name="READOUTS", allow_leading_hyphen=True)] = None,
+    /,
     *,
-    maps: flags.Maps,
-    recipe: Annotated[
-        Recipe,
-        flags.Override(
-            f"design.start {flags.ENDS} {flags.CONSTRAINTS} design.block {flags.STREAMED} {flags.NOISE} "
-            f"{flags.COMPANION}"
-        ),
-    ],
+    to: Destination,
+    listen: Annotated[int | None, whole(0, 65535, metavar="PORT")] = None,
+    choice: Choice = Choice(),
+    slices: options.Slices = "0",
+    calibration: Calibration = Calibration(),
+    companions: options.Companions = None,
+    settings: Settings = Settings(),
+    host: Annotated[str, Parameter(group=_SCANNER)] = "127.0.0.1",
+    timeout: Annotated[float, Parameter(group=_SCANNER, metavar="S")] = 10.0,
+    requests: Annotated[int, whole(1, group=_SCANNER)] = 3,
+    repeated: Annotated[Literal["first", "last"], Parameter(group=_SCANNER)] = "first",
 ) -> int:
-    """Decide LINES while the scanner measures them: readouts come in, the next lines go out.
+    """Decide lines while the scanner measures them: readouts come in, the next lines go out.
 
-    The scanner is an MRD client that connects to --listen PORT, sends the header and then every readout, and gets
-    the next lines in text messages. For readouts from a file or, with -, from a pipe they are lines of JSON on stdout.
-
-    Every readout is on the disk before anything is decided from it. Lines may come in any order; those that do not come
-    are asked for again, and in the end done without. If the scanner goes away, the image is made from what there is.
-
-    With --with FILE the image in the end knows another image of the object, as in recon, and a repeat steers the lines;
-    it is read before the scanner is asked for anything. With --repetition 1 --with frames it is what came of the
-    repetition before, in the same MRD stream; with --contrast and the like what came of those around it.
+    The scanner is an MRD client that connects to --listen PORT, sends the header and then every readout, and gets the
+    next lines in text messages. For readouts from a file or, with -, from a pipe they are lines of JSON on stdout.
 
     Example: mri-design adapt --listen 9002 --lines 64 --out run; then connect an MRD client to port 9002
 
     Parameters
     ----------
-    source : argument [READOUTS]
+    source : str
         File of the messages of an MRD stream, or - for such messages from stdin.
-    listen : PORT
+    listen : int
         Wait for an MRD client at this TCP port; 0 takes a free one.
+    slices : str
+        The slice, by number from 0; a negative number counts from the end.
+    companions : list of str
+        Another image of the object, read before the scanner is asked for anything, that the prior then knows; a repeat
+        also steers the lines. frames are what the same MRD stream measured before.
     host : str
         Address to listen at. Others than 127.0.0.1 let other machines in, without a password.
     timeout : float
         Seconds to wait for a readout, and for the header of a client that connects.
-    requests : N
+    requests : int
         Times a line is asked for until it is given up.
-    repeated : first|last
+    repeated : str
         Which readout of a line that comes again counts.
-    lines : N
-        Lines in the end, those at the start included.
-    index : --slice N
-        Slice index; negative counts from the end.
-    resume : bool
-        Go on from the run folder's readouts and checkpoint.
+
+    Notes
+    -----
+    Every readout is on the disk before anything is decided from it. Lines may come in any order; those that do not come
+    are asked for again, and in the end left out. If the scanner goes away, the image is made from what has come.
+    --resume continues from the folder's readouts and checkpoint.
+
+    Strategies: {lines}; trained:FILE or calibrated:FILE with an order from mri-design protocol --rule.
     """
     from mri_design.experiment.inputs import SliceChoice
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, run_adapt
 
     if (source is None) == (listen is None):
         raise UsageError("where do readouts come from? Give a file or -, or --listen PORT")
-    recipe, given = maps.applied(recipe.replacing("design", strategy=strategy))
+    slices = slices or "0"
+    if whole_number(slices) is None:
+        raise UsageError(f"--slices {slices}: adapt measures one slice, by its number")
+    recipe = choice.recipe(settings, calibration, strategy=choice.strategy)
     request = AdaptRequest(
         recipe=recipe,
-        lines=lines,
-        slices=SliceChoice(str(index)),
-        maps=given,
-        acceleration=acceleration,
-        companions=flags.check_with(companions, recipe),
-        repeated=repeated,  # type: ignore[arg-type]
+        lines=choice.lines,
+        slices=SliceChoice(slices),
+        maps=calibration.of_one(),
+        acceleration=choice.acceleration,
+        companions=options.check_with(companions, recipe),
+        repeated=repeated,
         timeout=timeout,
         requests=requests,
     )
@@ -286,5 +370,5 @@ def _connections(source: str | None, host: str, port: int | None, quiet: bool) -
     else:
         assert port is not None
         with listening(host, port) as server:
-            say(f"listening at {host}:{server.getsockname()[1]}", quiet, sys.stderr)
+            terminal.say(f"listening at {host}:{server.getsockname()[1]}", quiet, sys.stderr)
             yield clients(server)

@@ -1,77 +1,91 @@
-"""Verbs that judge masks on scans whose truth is known: compare, protocol, train and the demo."""
+"""Verbs that judge masks on scans whose truth is known: compare, protocol and the demo."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from mri_design.cli import flags, terminal
+from cyclopts import Parameter
+
+from mri_design.cli import options, terminal
+from mri_design.cli.options import LINES, Calibration, Computation, Destination, Settings, whole
+from mri_design.errors import UsageError, whole_number
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import usual_strategies
 
-_SLICES = "files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted."
-_SETTINGS = f"reconstruction.method design.encoding design.block {flags.PLANE} {flags.SERIES} {flags.NOISE}"
-RULES = ("residual-greedy", "lbcs", "stochastic-lbcs")
-flags.NAMES["rules"] = ", ".join(RULES)
+if TYPE_CHECKING:
+    from mri_design.experiment.inputs import ScanSource
+
+Inputs = Annotated[list[str], Parameter(name="INPUT", metavar="INPUT")]
+Files = Annotated[list[str] | None, Parameter(metavar="INPUT")]
+Companions = Annotated[list[str] | None, Parameter(name="--with", metavar="INPUT=FILE")]
+Start = Annotated[int | None, whole(1, group=LINES)]
+Encoding = Annotated[str | None, Parameter(group=LINES, metavar="NAME")]
 
 
 def compare(
-    sources: list[str],
-    to: terminal.Resumed,
-    lines: str | None = None,
-    accelerations: str | None = None,
-    strategies: str | None = None,
-    train: list[str] | None = None,
-    methods: str | None = None,
-    slices: str = "middle",
-    seeds: Annotated[int, flags.Within(1)] = 5,
-    companions: list[str] | None = None,
+    sources: Inputs,
+    /,
     *,
-    maps: flags.Maps,
-    recipe: Annotated[
-        Recipe,
-        flags.Override(
-            f"design.start {_SETTINGS} {flags.COMPANION}",
-            {
-                "start": "With several coils, masks that look at no data are tried with as many as designs and with "
-                "24, or as published, and the better counts; this sets one number for all.",
-                "encoding": f"Strategies for a plane: {flags.names_in_help('plane')}; {flags.SHOT_STRATEGIES}",
-            },
-        ),
-    ],
+    to: Computation,
+    lines: Annotated[str | None, Parameter(name=("--lines", "--samples", "--shots"), metavar="N,N,...")] = None,
+    acceleration: Annotated[str | None, Parameter(metavar="R,R,...")] = None,
+    strategies: options.Names = None,
+    train: Files = None,
+    methods: options.Names = None,
+    method: options.Name = None,
+    slices: options.Slices = "middle",
+    seeds: Annotated[int, whole(1)] = 5,
+    calibration: Calibration = Calibration(),
+    companions: Companions = None,
+    settings: Settings = Settings(),
+    encoding: Encoding = None,
+    start: Start = None,
 ) -> int:
     """Compare sampling strategies: same slices, same reconstruction, several line counts.
 
-    With --with the images know another image of the object (compare t2.h5 --with t1.nii.gz --lines 32): the lines of
-    every mask decide for themselves, as in recon, and companions.csv says what they decided. Masks are the same
-    without it.
-
-    Finished pieces are kept in the run folder: --resume goes on with the others.
-
-    Example: mri-design compare phantom:t2w --lines 32,48,64 --strategies calibrated,vd-polynomial,random --out
-    study
+    Example: mri-design compare phantom:t2w --lines 32,48,64 --strategies calibrated,vd-polynomial,random --out study
 
     Parameters
     ----------
-    sources : argument INPUT
+    sources : str
         Test scans: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted.
-    lines : --lines --samples --shots N,N,...
+    lines : str
         Counts of lines, of samples, or of shots.
-    accelerations : --acceleration R,R,...
+    acceleration : str
         Instead of counts, as 4,8,12.
-    strategies : A,B,...
-        Names as for design. [default: <usual of lines>; in a plane: <usual of a plane>; of shots: all]
-    train : INPUT
+    strategies : str
+        Names as for design. [default: those that are usual for the encoding]
+    train : list of str
         Training scan, may be repeated: densities are tuned on them, and posterior strategies also design one fixed mask
         on them.
-    methods : A,B,...
-        Reconstruct every mask by these, too, as mean,l1-wavelet,total-variation,least-squares, and hold them against
+    methods : str
+        Reconstruct every mask by these, too, as mean,l1-wavelet,total-variation,least-squares, and compare them with
         the first. Weights of penalties are tuned on --train, or without it in hindsight.
-    seeds : N
+    method : str
+        Reconstruction of all masks, as for recon.
+    slices : str
+        Slices of inputs that do not name their own: 0,3-5, middle or all.
+    seeds : int
         Draws of every random strategy.
-    companions : --with INPUT=FILE
-        <another image> Of the only input: --with t1w.nii.gz.
+    companions : list of str
+        Another image of an input's object, that its images then know; of the only input FILE alone. Masks are the same
+        without it.
+    encoding : str
+        What is chosen one by one: lines, plane (samples (ky, kz)), radial (spokes) or spiral (arms).
+    start : int
+        Centre lines to begin with, of all strategies. By default, with several coils, masks that look at no data are
+        tried with as many as designs, with 24, and as published, and the best counts.
+
+    Notes
+    -----
+    Finished pieces are kept in the run folder: --resume goes on with the others.
+
+    With --with the lines of every mask decide for themselves whether the other image helps; companions.csv has what
+    they decided.
+
+    Strategies for lines: {lines}. For samples of a plane: {plane}. For spokes and arms: {shots}.
     """
     terminal.load_ahead(to.jobs, to.executor, sources)
     from mri_design.evaluation.run_folder import PROGRESS
@@ -79,100 +93,128 @@ def compare(
     from mri_design.runs.compare import ComparisonRequest, run_comparison_of
 
     wanted = "numbers of lines, samples or shots, as 32,48"
-    counts = [] if lines is None else flags.numbers_of("--lines", lines, wanted, (1, 1e9), whole=True)
-    more = "numbers of one or more, as 4 or 4,8,12"
-    factors = [] if accelerations is None else flags.numbers_of("--acceleration", accelerations, more, (1, 1e6))
-    encoding = recipe.design.encoding
-    names = usual_strategies(encoding) if strategies is None else flags.names_of(strategies)
-    recipe = maps.method(recipe)
-    beside = flags.check_with(companions, recipe)
-    named = scan_sources([*sources, *(train or [])], slices, **maps.given, companions=beside)
+    counts = options.numbers_of("--lines", lines, wanted, (1, 1e9), parsed=whole_number) if lines else []
+    wanted = "numbers of one or more, as 4 or 4,8,12"
+    factors = options.numbers_of("--acceleration", acceleration, wanted, (1, 1e6)) if acceleration else []
+    recipe = _recipe(settings, calibration, method, encoding=encoding, start=start)
+    companion_files = options.check_with(companions, recipe)
+    named = scan_sources(
+        [*sources, *(train or [])], slices or "middle", **calibration.given, companions=companion_files
+    )
     request = ComparisonRequest(
         sources=named[: len(sources)],
         recipe=recipe,
-        strategies=names,
+        strategies=options.names_of(strategies) if strategies else usual_strategies(recipe.design.encoding),
         lines=sorted(set(counts)),
         train=named[len(sources) :],
         seeds=seeds,
         accelerations=factors,
-        methods=flags.names_of(methods) if methods else [],
+        methods=options.names_of(methods) if methods else [],
     )
     with to.opened(PROGRESS) as run:
         ended = run_comparison_of(request, run)
     return to.ended("", ended)
 
 
+def _recipe(settings: Settings, calibration: Calibration, method: str | None, **design: object) -> Recipe:
+    return settings.made(design=design, reconstruction={"method": method}, **calibration.settings)
+
+
 def protocol(
-    sources: list[str],
-    to: terminal.Resumed,
-    lines: flags.LineCount = None,
-    acceleration: float | None = None,
-    test: list[str] | None = None,
-    against: str = "low-pass,vd-polynomial",
-    swaps: Annotated[int, flags.Within(0)] = 0,
-    strategy: str | None = None,
-    slices: str = "middle",
-    seeds: Annotated[int, flags.Within(1)] = 5,
-    companions: list[str] | None = None,
+    sources: Inputs,
+    /,
     *,
-    maps: flags.Maps,
-    recipe: Annotated[
-        Recipe,
-        flags.Override(
-            f"design.start {_SETTINGS} {flags.COMPANION}",
-            {"encoding": f"protocol takes lines and plane. Strategies for a plane: {flags.names_in_help('plane')}."},
-        ),
-    ],
+    to: Computation,
+    lines: options.Lines = None,
+    acceleration: options.Acceleration = None,
+    test: Files = None,
+    against: options.Names = None,
+    strategy: options.Name = None,
+    rule: options.Name = None,
+    swaps: Annotated[int | None, whole(0)] = None,
+    slices: options.Slices = "middle",
+    seeds: Annotated[int | None, whole(1)] = None,
+    method: options.Name = None,
+    calibration: Calibration = Calibration(),
+    companions: Companions = None,
+    settings: Settings = Settings(),
+    encoding: Encoding = None,
+    start: Start = None,
+    block: Annotated[int | None, whole(1, group=LINES, metavar="K")] = None,
 ) -> int:
     """Design one mask for all slices of all INPUTS together, and judge it on other subjects.
 
-    INPUTS are fully sampled, so the lines come next on and around which their reconstructions are most wrong
-    (residual-greedy). Other strategies add a line's score over the slices, as if INPUTS were measured now. --swaps then
-    tries to exchange lines, and keeps an exchange only where the mean error over INPUTS falls. With --encoding plane
-    the mask is of samples of the plane (ky, kz), for readout positions of volumes. For a mask that follows one scan,
-    see `mri-design design`.
-
-    With --with INPUT=FILE, once for each scan that has one, the images know another image of the object, as in recon:
-    those behind exchanges, those of the test scans, and what --method map makes of INPUTS on the way.
+    INPUTS are fully sampled, so the lines come next on and around which their reconstructions are most wrong. With
+    --rule an order of lines is learned instead, for --strategy trained:FILE and calibrated:FILE of design; OUT is its
+    file (.npz). For a mask that follows one scan, see mri-design design.
 
     Example: mri-design protocol heads.h5#all --test other.h5#all --lines 64 --swaps 8 --out protocol
 
     Parameters
     ----------
-    sources : argument INPUT
+    sources : str
         Fully sampled scans to design on: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted.
-    test : INPUT
+    test : list of str
         Scan of another subject to judge the mask on; may be repeated.
-    against : A,B,...
-        Competitors on the test scans; densities are tuned on INPUTS.
-    swaps : N
-        Exchanges of lines to try at the end, against the truth of INPUTS.
-    strategy : NAME
-        One of: residual-greedy, <strategies of protocols>; trained:FILE or calibrated:FILE with a file of mri-design
-        train. [default: residual-greedy, or the recipe's where it names another than calibrated]
-    seeds : N
-        Draws of every random competitor.
-    companions : --with INPUT=FILE
-        <another image> Of the only input: --with t1w.nii.gz.
+    against : str
+        Competitors on the test scans; densities are tuned on INPUTS. [default: low-pass,vd-polynomial]
+    strategy : str
+        residual-greedy, which looks at the truth of INPUTS, or one that adds a line's score over the slices, as if
+        INPUTS were measured now. [default: residual-greedy, or the recipe's]
+    rule : str
+        Learn an order by residual-greedy, one reconstruction per image and line; lbcs, which tries every line on every
+        image; or stochastic-lbcs, some of both: stochastic-lbcs:16:3 tries 16 lines on 3 images.
+    swaps : int
+        Exchanges of lines to try at the end, each kept where the mean error over INPUTS falls. [default: 0]
+    slices : str
+        Slices of inputs that do not name their own: 0,3-5, middle or all.
+    seeds : int
+        Draws of every random competitor. [default: 5]
+    method : str
+        Reconstruction, as for recon.
+    companions : list of str
+        Another image of an input's object, that its images then know; of the only input FILE alone.
+    encoding : str
+        lines, or plane: samples (ky, kz), for readout positions of volumes.
+    start : int
+        Lines at the centre to begin with.
+    block : int
+        Choose K lines after each inference; of a plane K samples.
+
+    Notes
+    -----
+    An order, and a design that uses it: mri-design protocol heads.h5#all --rule residual-greedy --lines 64 --out
+    order.npz; mri-design design scan.h5 --strategy calibrated:order.npz --lines 48 --out run
+
+    trained:FILE measures in the order that was learned; calibrated:FILE lets the training scans vote next to the scan's
+    own posterior for as long as they predict its lines well. --resume continues an interrupted run.
+
+    Strategies: residual-greedy, {lines}; of a plane {plane}.
     """
     terminal.load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
-    from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.inputs import scan_sources
+
+    recipe = _recipe(settings, calibration, method, encoding=encoding, start=start, block=block)
+    companion_files = options.check_with(companions, recipe)
+    named = scan_sources([*sources, *(test or [])], slices or "middle", **calibration.given, companions=companion_files)
+    if rule is not None:
+        given = {"test": test, "against": against, "strategy": strategy, "swaps": swaps, "seeds": seeds}
+        if spare := [name for name, value in {**given, "with": companions}.items() if value is not None]:
+            raise UsageError(f"--{spare[0]} is for a mask, and --rule learns an order: leave one of them out")
+        return _order(rule, named, recipe, to, lines, acceleration)
+    from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import ProtocolRequest, protocol_strategy, run_protocol_of
 
-    recipe = maps.method(recipe)
-    beside = flags.check_with(companions, recipe)
-    named = scan_sources([*sources, *(test or [])], slices, **maps.given, companions=beside)
     request = ProtocolRequest(
         sources=named[: len(sources)],
         recipe=recipe,
         lines=lines,
         acceleration=acceleration,
         test=named[len(sources) :],
-        against=flags.names_of(against),
-        swaps=swaps,
-        seeds=seeds,
+        against=options.names_of(against or "low-pass,vd-polynomial"),
+        swaps=swaps or 0,
+        seeds=seeds or 5,
         strategy=strategy or protocol_strategy(recipe),
     )
     with to.opened(CHECKPOINT) as run:
@@ -180,94 +222,47 @@ def protocol(
     return to.ended(count_text(len(ended.chosen), KINDS[recipe.design.encoding].unit), ended)
 
 
-def train(
-    sources: list[str],
-    out: Path,
-    lines: flags.LineCount = None,
-    acceleration: float | None = None,
-    rule: str = RULES[0],
-    start: Annotated[int | None, flags.Within(1)] = None,
-    candidates: Annotated[int | None, flags.Within(1)] = None,
-    scans: Annotated[int | None, flags.Within(1)] = None,
-    slices: str = "middle",
-    seed: flags.Seed = 0,
-    jobs: flags.Jobs = flags.JOBS,
-    executor: str = "local",
-    overwrite: bool = False,
-    resume: bool = False,
-    quiet: bool = False,
-    *,
-    maps: flags.Maps,
-    recipe: Annotated[
-        Recipe,
-        flags.Override(
-            _SETTINGS,
-            {"encoding": "Of these, train takes lines and plane."},
-        ),
-    ],
+def _order(
+    rule: str, sources: list[ScanSource], recipe: Recipe, to: Computation, lines: int | None, acceleration: float | None
 ) -> int:
-    """Learn from INPUTs in which order to measure lines, for scans like them.
-
-    residual-greedy adds the line on which the reconstructions are most wrong, one reconstruction per image and line;
-    lbcs tries every line on every image; stochastic-lbcs some of both. With --encoding plane, residual-greedy adds
-    samples of the plane (ky, kz), --block of them at once. Use the file as `--strategy trained:FILE`, which
-    measures in this order; or as `calibrated:FILE`, which lets the training scans have a say beside the scan's own
-    posterior for as long as they predict its lines well. --resume goes on where it was interrupted.
-
-    Example: mri-design train heads.h5#all --rule residual-greedy --lines 64 --out order.npz; then mri-design design
-    scan.h5 --strategy trained:order.npz --lines 48 --out run
-
-    Parameters
-    ----------
-    sources : argument INPUT
-        Fully sampled training scans: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted.
-    out : FILE
-        File of the order (.npz).
-    rule : NAME
-        One of: <rules>.
-    start : N
-        Centre lines to begin with. [default: 4; of a plane, a 128th of its samples]
-    candidates : N
-        stochastic-lbcs: lines to try at each step. [default: 16]
-    scans : N
-        stochastic-lbcs: images to try them on. [default: 3]
-    """
-    terminal.load_ahead(jobs, executor, sources)
-    from mri_design.experiment.inputs import scan_sources
+    """Learn an order of lines, and write its file."""
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.protocol import TrainingRequest, beginning_of, run_training_of, training_rule
     from mri_design.runs.work import Work
 
-    recipe = maps.method(recipe)
+    name, *tried = rule.split(":")
+    numbers = [whole_number(number) or 0 for number in tried]
+    if len(numbers) > 2 or not all(number > 0 for number in numbers):
+        raise UsageError(f"--rule: got {rule!r}; wanted a rule, with numbers of lines and images as {name}:16:3")
     request = TrainingRequest(
-        sources=scan_sources(sources, slices, **maps.given),
+        sources=sources,
         recipe=recipe,
-        rule=training_rule(rule, candidates, scans),
+        rule=training_rule(name, *numbers),
         lines=lines,
         acceleration=acceleration,
-        start=start,
+        start=recipe.design.start,
     )
-    terminal.check_resume(resume, overwrite)
-    with terminal.kept_on_interruption(beginning_of(out)), terminal.telling(quiet) as progress:
-        work = Work(seed=seed, jobs=jobs, executor=executor, progress=progress)
-        ended = run_training_of(request, out, work, overwrite=overwrite, command=sys.argv[1:], resume=resume)
-    terminal.say(
-        f"{count_text(len(ended.lines), KINDS[recipe.design.encoding].unit)} by {rule}, {ended.status}: {out}", quiet
-    )
+    terminal.check_resume(to.resume, to.overwrite)
+    with terminal.kept_on_interruption(beginning_of(to.out)), terminal.telling(to.quiet) as progress:
+        work = Work(seed=to.seed, jobs=to.jobs, executor=to.executor, progress=progress)
+        ended = run_training_of(request, to.out, work, overwrite=to.overwrite, command=sys.argv[1:], resume=to.resume)
+    number = count_text(len(ended.lines), KINDS[recipe.design.encoding].unit)
+    terminal.say(f"{number} by {name}, {ended.status}: {to.out}", to.quiet)
     return terminal.exit_code(ended.status)
 
 
 def demo(
+    *,
     out: Path = Path("demo-run"),
-    seed: flags.Seed = 0,
     tune: bool = False,
-    overwrite: bool = False,
-    quiet: bool = False,
-    png: bool = False,
+    seed: options.Seed = 0,
+    overwrite: options.Overwrite = False,
+    png: Annotated[bool, Parameter(group=options.RUN)] = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Choose lines for a head whose truth is known, against a tuned density; then for a real low-field scan.
 
-    Uses the embedded scans only. Ends with the report to open.
+    It uses the embedded scans only, and ends with the report to open.
 
     Example: mri-design demo --out demo-run
 
@@ -276,16 +271,23 @@ def demo(
     out : Path
         Folder for the results.
     tune : bool
-        Tune the random density anew, in place of the powers that are shipped.
+        Tune the random density anew, instead of using the powers that are shipped.
+    seed : int
+        Seed of everything random.
+    overwrite : bool
+        Begin anew in a folder that is not empty.
+    png : bool
+        Write every figure as PNG too, for slides.
+    quiet : bool
+        No progress and no result lines.
     """
     from mri_design.evaluation.page import worded
     from mri_design.runs.demo import STUDY, run_demo
 
-    with terminal.Destination(out=out, seed=seed, overwrite=overwrite, png=png, quiet=quiet).opened(
-        STUDY, resumed=False
-    ) as run:
+    to = Destination(out=out, seed=seed, overwrite=overwrite, png=png, quiet=quiet)
+    with to.opened(STUDY, resumed=False) as run:
         endings = run_demo(run, tune=tune)
-    terminal.say(f"Open {out / 'report.html'}", quiet)
+    terminal.say(f"Open {to.page}", quiet)
     error = worded("images", "errors_in_words", endings[-1].error)
     terminal.say(f"the image of the real scan: {error}", quiet)
     return terminal.exit_code(*(ending.status for ending in endings))

@@ -2,61 +2,89 @@
 
 from __future__ import annotations
 
-import inspect
+import json
+import math
 import os
+import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import wraps
 from io import BufferedWriter, FileIO, TextIOWrapper, UnsupportedOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
-
-from mri_design.cli.flags import JOBS, Command, Jobs, Seed
-from mri_design.errors import InputError, MriDesignError, UsageError, naming_options
+from mri_design.errors import InputError, UnknownNameError, UsageError, argument_behind
 from mri_design.status import Status
 
 if TYPE_CHECKING:
-    from mri_design.runs.store import Run
-    from mri_design.runs.stored_run import MadeFiles, Stored
+    from cyclopts import App
+
+    from mri_design.runs.stored_run import MadeFiles
     from mri_design.runs.work import Progress as Watching
 
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
-def verb(function: Callable[..., int]) -> Callable[..., None]:
-    """A function of flags (`flags.Command`) as typer takes it; its code, or an error, is the exit code of the process.
+class GivenOptions:
+    """Options and inputs of a command line as they were typed, by which an error names them.
 
-    0 done, 2 wrong usage, 3 bad input, 4 finished but not converged or out of reach, 130 interrupted, 1 anything else.
-    An error that is about an option given on the command line is wrong usage.
+    Parameters
+    ----------
+    verb : App, optional
+        Whose they are; without it there are none.
+    words : sequence of str
+        What was typed behind the verb.
     """
-    command = Command(function)
 
-    @wraps(function)
-    def run(**values: Any) -> None:
-        try:
-            with naming_options():
-                raise typer.Exit(command(values))
-        except (UsageError, InputError) as error:
-            about = command.wrong_option(error, values)
-            of_a_file = about is None and isinstance(error, InputError)
-            code, told = WRONG_INPUT if of_a_file else WRONG_USAGE, about or str(error)
-        except (MriDesignError, OSError, MemoryError) as error:
-            code, told = FAILED, str(error)
-        except KeyboardInterrupt as interruption:
-            kept = str(interruption) or f"there is nothing to go on from; begin again with: {command_to_go_on()}"
-            code, told = INTERRUPTED, f"interrupted; {kept}"
-        warn(told)
-        raise typer.Exit(code)
+    def __init__(self, verb: App | None, words: Sequence[str]) -> None:
+        self._verb, self._words = verb, words
 
-    run.__signature__ = inspect.Signature(list(command.flags.values()))  # type: ignore[attr-defined]
-    run.__annotations__ = {name: flag.annotation for name, flag in command.flags.items()}
-    return run
+    def behind(self, error: UsageError | InputError) -> str | None:
+        """The message of an error by the option that it is about, where it was given; None for any other error.
+
+        Its field, which the text leaves out where the option says as much, names a value of the program, or a setting
+        of the recipe in force (``recipe: design.until_error``); one of a file (``recipe mine.toml: ...``) is about that
+        file. Of unknown names the option is one that gave them.
+        """
+        given, found, field = self._given(), None, ""
+        if isinstance(error, InputError):
+            field = error.field
+            for written, value in given.get("setting", ()):
+                path = value.partition("=")[0].strip()
+                if f"{field}.".startswith(f"recipe: {path}."):
+                    return f"{written} {str(error).removeprefix('recipe: ')}"
+            found = given.get(argument_behind(error, given) or "")
+        elif isinstance(error, UnknownNameError):
+            typed = (pairs for pairs in given.values() if error.name in re.split("[,:]", pairs[-1][1]))
+            found = next(typed, None)
+        if found is None:
+            return None
+        written = found[-1][0]
+        same = field.replace(" ", "-").replace("_", "-") == written.lstrip("-").lower()
+        named = same or field.rpartition(".")[2] in given or field.startswith("recipe: ")
+        return f"{written}: {str(error).removeprefix(f'{field}: ') if named else error}"
+
+    def _given(self) -> dict[str, list[tuple[str, str]]]:
+        """Each option as it is written, and its value, by the names of the parameter."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        if self._verb is None:
+            return found
+        arguments = self._verb.assemble_argument_collection()
+        for argument in (one for one in arguments if one.index is not None):
+            found[argument.field_info.name] = [(argument.names[0].lstrip("-").upper(), "")]
+        for word, value in zip(self._words, [*self._words[1:], ""], strict=True):
+            written, mark, joined = word.partition("=")
+            with suppress(ValueError):
+                argument = arguments.match(written)[0]
+                names = {name.lstrip("-").replace("-", "_") for name in argument.names} | {argument.field_info.name}
+                for name in names:
+                    found.setdefault(name, []).append((written, joined if mark else value))
+        for written, value in found.get("setting", ()):
+            path = value.partition("=")[0].strip()
+            found.setdefault(path.rpartition(".")[2], []).append((f"{written} {path}", value))
+        return found
 
 
 def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = ()) -> str:
@@ -235,76 +263,14 @@ def check_resume(resume: bool, overwrite: bool) -> None:
         raise UsageError("--resume goes on with what is there, --overwrite begins anew: give one of them")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Destination:
-    """Where a run goes, and how it is made: the flags of every verb that leaves a run folder."""
+def print_json(answer: object) -> None:
+    """An answer as one JSON document on stdout; numbers that are not finite, and what is unknown, are null."""
 
-    out: Path
-    seed: Seed = 0
-    overwrite: bool = False
-    resume: bool = False
-    no_report: bool = False
-    png: bool = False
-    quiet: bool = False
+    def plain(value: object) -> object:
+        if isinstance(value, Mapping):
+            return {str(name): plain(member) for name, member in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(member) for member in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    @contextmanager
-    def opened(self, kept: str, *, aloud: bool = True, resumed: bool = True) -> Iterator[Run]:
-        """The run in its folder, alone, with its progress drawn.
-
-        Parameters
-        ----------
-        kept : str
-            The file from which an interrupted run goes on, which an interruption then says.
-        resumed : bool
-            Whether ``--resume`` goes on from it; otherwise the same command does.
-        aloud : bool
-            Whether what the run says goes to stdout, and not to stderr.
-
-        Raises
-        ------
-        UsageError
-            For both ``--resume`` and ``--overwrite``, ``--png`` without a report, an executor that there is not, or a
-            folder that holds something else.
-        """
-        from mri_design.evaluation.run_folder import RunFolder
-        from mri_design.runs.store import Run
-        from mri_design.runs.workers import require_executor
-
-        jobs, executor = getattr(self, "jobs", 1), getattr(self, "executor", "local")
-        command, reported = sys.argv[1:], not self.no_report
-        check_resume(self.resume, self.overwrite)
-        if self.png and not reported:
-            raise UsageError("--no-report leaves out the figures, --png wants them as PNG: give one of them")
-        require_executor(executor)
-        keeping = kept_on_interruption(self.out / kept, resume=resumed)
-        opened = RunFolder(self.out, overwrite=self.overwrite, command=command, reported=reported, png=self.png)
-        with keeping, opened as folder, telling(self.quiet, None if aloud else sys.stderr) as told:
-            yield Run(
-                folder=folder,
-                command=command,
-                seed=self.seed,
-                jobs=jobs,
-                executor=executor,
-                resume=self.resume,
-                progress=replace(told, about=folder.progress.note).also(folder.progress.show),
-            )
-
-    def ended(self, text: str, ending: Stored, *, aloud: bool = True) -> int:
-        """Say how the run ended, where it lies, and last of all how wrong its image is or which mask; the exit code."""
-        from mri_design.evaluation.page import worded  # which is there already: a run has ended
-
-        where = self.out if self.no_report else self.out / "report.html"
-        said = [f"{', '.join(filter(None, [text, ending.status]))}: {where}"]
-        if str(ending.error):
-            said.append(worded("images", "errors_in_words", ending.error))
-        said += [ending.verdict] if ending.verdict else []
-        say("\n".join(said), self.quiet, None if aloud else sys.stderr)
-        return exit_code(ending.status)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resumed(Destination):
-    """A `Destination` whose work several processes do."""
-
-    jobs: Jobs = JOBS
-    executor: str = "local"
+    say(json.dumps(plain(answer), ensure_ascii=False, indent=2))

@@ -767,6 +767,7 @@ _PACKAGES = (
     "ismrmrd",
     "sigpy",
     "jinja2",
+    "cyclopts",
     "numba",
 )
 PERSONAL = ("source_image", "source_images")

@@ -353,13 +353,13 @@ class RegionMask:
             found = self._at(known, shape)
             if not found.any():
                 got = "regions that lie outside of the image, by the places in both headers"
-                cure = "Draw it on the image that mri-design export RUN --to nifti writes."
+                cure = "Draw it on the image that mri-design export RUN image.nii.gz writes."
                 raise InputError(self.name, got, "a mask of the same place", cure)
             return found
         if self.labels.shape != shape:
             own, others = (" x ".join(map(str, sides)) for sides in (self.labels.shape, shape))
             got, wanted = f"a mask of {own} pixels (slice, ky, kx)", "as the image, since not both say where they lie"
-            cure = "Draw it on the image of the run (recon.npy, or what mri-design export RUN --to nifti writes)"
+            cure = "Draw it on the image of the run (recon.npy, or what mri-design export RUN image.nii.gz writes)"
             by_slice = "one of a volume's slices is named by --slice."
             raise InputError(self.name, got, f"{others}, {wanted}", f"{cure}; {by_slice}")
         return self.labels

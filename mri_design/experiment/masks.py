@@ -1,23 +1,14 @@
-"""Masks without a scan: exactly as many lines as were asked for, by strategies that look at no data or other programs.
-
-The Poisson discs of SigPy and BART come near the acceleration that they are asked for, not to it.
-"""
+"""Masks without a scan: exactly as many lines as were asked for, by strategies that look at no data."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.strategy import DesignView, LineCandidates, rng_of_step
-from mri_design.errors import InputError, MissingPackageError, UnknownNameError, UsageError
+from mri_design.errors import InputError, UnknownNameError, UsageError, option
 from mri_design.experiment.extent import DesignPlan, design_seed, require_lines
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import (
@@ -28,94 +19,9 @@ from mri_design.experiment.strategies import (
     strategy_names,
 )
 from mri_design.kinds import KINDS, count_text, designed_kinds, gridded_kinds
-from mri_design.readouts import Constraints, PlaneReadouts, Readouts
+from mri_design.readouts import Readouts
 from mri_design.registry import full_name, split_name
 from mri_design.scan.trajectories import compensated_spread, spread_of_mask
-
-Flags = NDArray[np.bool_]
-_NEAR = 0.1
-"""How far from the acceleration SigPy may stay, its own default."""
-_BISECTIONS, _SECONDS = 12, 60.0
-_BART = "https://mrirecon.github.io/bart"
-
-
-def sigpy_poisson(plane: PlaneReadouts, side: int, count: int, seed: int) -> Flags:
-    """`sigpy.mri.poisson` with more than ``count`` samples, (ky, kz).
-
-    Raises
-    ------
-    InputError
-        Where SigPy finds no mask of that acceleration.
-    """
-    from sigpy.mri import poisson  # here, because the import takes longer than most masks
-
-    wanted = plane.size / count
-    near = min(_NEAR, (wanted - 1) / 4)
-    try:
-        made = poisson(plane.grid, wanted - near, calib=(side, side), seed=seed, dtype=bool, tol=near)
-    except ValueError as error:
-        got = f"{wanted:.4g}: SigPy: {error}"
-        cure = "Take another acceleration or calibration region, or --kind poisson-disc."
-        raise InputError("acceleration", got, "one of which SigPy's poisson makes a mask", cure) from error
-    return np.asarray(made, dtype=bool)
-
-
-def bart_poisson(plane: PlaneReadouts, side: int, count: int, seed: int) -> Flags:
-    """`bart poisson -v` with at least ``count`` samples, (ky, kz), of as large an acceleration as has them.
-
-    Raises
-    ------
-    MissingPackageError
-        Where the program bart is not found.
-    InputError
-        Where it fails, or its densest mask has fewer samples: how many is said.
-    """
-    program = shutil.which("bart")
-    if program is None:
-        raise MissingPackageError(
-            f"--kind bart-poisson needs the program bart, which is not on the PATH. Get it from {_BART} (Debian and "
-            "Ubuntu: apt install bart), or take --kind poisson-disc"
-        )
-    low, high = 1.0, float(max(plane.grid))
-    best = _made_by_bart(program, plane, side, low, seed)  # the densest
-    if best.sum() < count:
-        raise InputError(
-            "acceleration",
-            f"{plane.size / count:.4g}",
-            f"{plane.size / best.sum():.4g} or more: the densest mask that bart poisson makes has {best.sum()} samples",
-            "Ask for fewer samples, or take --kind poisson-disc.",
-        )
-    for _ in range(_BISECTIONS):
-        tried = (low * high) ** 0.5
-        made = _made_by_bart(program, plane, side, tried, seed)
-        if made.sum() >= count:
-            best, low = made, tried
-        else:
-            high = tried
-    return best
-
-
-def _made_by_bart(program: str, plane: PlaneReadouts, side: int, scale: float, seed: int) -> Flags:
-    from mri_design.scan.io.bart import read_pair
-
-    rows, columns = plane.grid
-    with tempfile.TemporaryDirectory() as folder:
-        sizes = ["-Y", rows, "-Z", columns, "-y", f"{scale:.6f}", "-z", f"{scale:.6f}", "-C", side, "-v", "-s", seed]
-        words = [program, "poisson", *map(str, sizes), "mask"]
-        try:
-            subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=True)
-        except subprocess.SubprocessError as error:
-            said = str(getattr(error, "stderr", "") or getattr(error, "stdout", "") or error).strip()[:200]
-            raise InputError("bart poisson", said, "a mask", "Look at the program.") from error
-        return np.asarray(read_pair(Path(folder) / "mask.cfl").reshape(plane.grid, order="F") != 0)
-
-
-OUTSIDE: Mapping[str, tuple[str, Callable[[PlaneReadouts, int, int, int], Flags]]] = {
-    "sigpy-poisson": ("SigPy", sigpy_poisson),
-    "bart-poisson": ("BART", bart_poisson),
-}
-"""Programs and functions by the names that the command line takes: (plane, side of the calibration region, count, seed)
--> flags (ky, kz) of at least ``count`` samples."""
 
 
 def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, str]:
@@ -124,8 +30,8 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
     Parameters
     ----------
     kind : str
-        A strategy that looks at no data, with its setting (``vd-polynomial:3``), an alias, another program's kind
-        (`OUTSIDE`), or a family of shots with a set of angles (``radial``, ``spiral:golden``).
+        A strategy that looks at no data, with its setting (``vd-polynomial:3``), an alias, or a family of shots with a
+        set of angles (``radial``, ``spiral:golden``).
     axes : int
         Numbers that the shape has: of two, kinds that know planes are over a plane.
     encoding : str, optional
@@ -139,30 +45,26 @@ def named_kind(kind: str, axes: int, encoding: str | None = None) -> tuple[str, 
     family, setting = split_name(kind)
     if family in KINDS and KINDS[family].shots:
         if encoding not in (None, family):
-            raise UsageError(f"--kind {kind} is over {KINDS[family].several}: leave out --encoding {encoding}")
+            raise UsageError(f"{kind} is over {KINDS[family].several}: leave out {option('encoding', encoding)}")
         name, encoding = setting or "half-turn", family
     else:
         name = full_name(kind, {name for each in designed_kinds() for name in strategy_names(each)})
         family, _ = split_name(name)
         knows = [each for each in designed_kinds() if family in strategy_names(each)]
-        if family in OUTSIDE:
-            knows = [each for each in gridded_kinds() if KINDS[each].square]
-        elif family in FROM_FILES:
+        if family in FROM_FILES:
             knows = list(gridded_kinds())
         elif "draw=" in (setting or ""):
             knows = [each for each in knows if KINDS[each].axes == 1]
         if not knows:
             shots = [each for each in designed_kinds() if KINDS[each].shots]
             on_grid = [name for each in gridded_kinds() for name in kinds_of_masks(each)]
-            raise UnknownNameError("kind", family, list(dict.fromkeys([*on_grid, *OUTSIDE, *shots])))
+            raise UnknownNameError("strategy", family, list(dict.fromkeys([*on_grid, *shots])))
         if encoding is None and all(KINDS[each].shots for each in knows):
-            raise UsageError(f"--kind {kind} is a set of angles: say of what, as --kind radial:{kind} or spiral:{kind}")
+            raise UsageError(f"{kind} is a set of angles: add {option('encoding', 'radial')}, or spiral")
         encoding = encoding or min(knows, key=lambda each: KINDS[each].axes != axes)
-    if family in OUTSIDE and encoding in knows:
-        return name, encoding
     if family not in FROM_FILES and family in strategy_names(encoding) and family not in kinds_of_masks(encoding):
         raise UsageError(
-            f"--kind {kind} looks at a scan: mri-design design SCAN --strategy {kind}. Kinds of masks without one are "
+            f"{kind} looks at a scan, and a grid has none: give a scan, or {option('strategy')} with one of "
             f"{', '.join(kinds_of_masks(encoding))}"
         )
     check_strategy_name(name, encoding)
@@ -183,15 +85,12 @@ class DrawnMask:
         What was chosen, in its order.
     n_start : int
         How many of these, the first ones, were measured before anything was chosen: the centre.
-    note : str
-        A sentence about how it was made exact, where another program made it; else empty.
     """
 
     kind: str
     readouts: Readouts
     order: tuple[int, ...]
     n_start: int
-    note: str = ""
 
     @property
     def mask(self) -> NDArray[np.bool_]:
@@ -225,7 +124,7 @@ def draw_mask(
     count: int,
     recipe: Recipe,
     *,
-    calibration: int | None = None,
+    start: int | None = None,
     seed: int = 0,
 ) -> DrawnMask:
     """A mask of exactly ``count`` lines, samples of a plane or shots.
@@ -242,7 +141,7 @@ def draw_mask(
         How many are measured, the centre included.
     recipe : Recipe
         Its encoding says what is chosen; its constraints hold.
-    calibration : int, optional
+    start : int, optional
         Lines, or side of the square, that are fully sampled at the centre; 0 is none, and by default the centre is that
         of the strategy.
     seed : int
@@ -251,33 +150,30 @@ def draw_mask(
     Raises
     ------
     UsageError, InputError
-        For a kind that there is not, more than may be measured, and a calibration region that is larger than the mask
-        or asked of shots.
+        For a kind that there is not, more than may be measured, and more at the centre than the mask has, or any
+        of shots.
     """
     encoding = recipe.design.encoding
     if KINDS[encoding].shots:
         from mri_design.experiment.extent import candidates_of  # takes long to import
 
-        if calibration:
-            got, cure = f"{calibration} of {KINDS[encoding].several}", "Leave it out: every {} measures the centre."
-            raise InputError("calibration region", got, "none", cure.format(KINDS[encoding].unit), ("calibration",))
+        if start:
+            cure = f"Leave it out: every {KINDS[encoding].unit} measures the centre."
+            raise InputError("start", f"{start} of {KINDS[encoding].several}", "none", cure)
         shots = candidates_of(recipe, make_strategy(kind, encoding), grid, count, 1)
         return DrawnMask(kind=kind, readouts=shots, order=tuple(range(count)), n_start=0)
     readouts: Readouts = KINDS[encoding].on(grid)  # type: ignore[misc]  # shots are made above
-    if calibration is not None:
-        if (alone := readouts.calibration_size(calibration)) > count:
+    if start is not None:
+        if (alone := readouts.calibration_size(start)) > count:
             got = f"{count_text(alone, readouts.unit)}, alone more than the mask has"
             wanted = f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves"
-            cure = "Take a smaller region, or a smaller acceleration."
-            raise InputError("calibration region", got, wanted, cure, ("calibration",))
-        recipe = recipe.replacing("design", start=max(1, calibration))
+            raise InputError("start", got, wanted, "Take fewer, or a smaller acceleration.")
+        recipe = recipe.replacing("design", start=max(1, start))
     measurable = np.ones(readouts.size, dtype=bool)
     rules = recipe.rules(readouts)
     require_lines(measurable, count, rules, readouts)
-    if kind in OUTSIDE:
-        return _by_another_program(kind, cast(PlaneReadouts, readouts), count, rules, seed)
     strategy, seed = make_strategy(kind, encoding), design_seed(seed)
-    bare = calibration == 0 and not rules.needed(measurable)
+    bare = start == 0 and not rules.needed(measurable)
     plan = DesignPlan.of(strategy, recipe, readouts)
     first = () if bare else plan.start_lines(measurable, count)
     candidates = LineCandidates(measurable, first, count, len(first), rules, readouts)
@@ -287,24 +183,3 @@ def draw_mask(
     for step in range(count - len(candidates.acquired)):
         candidates = candidates.after(strategy.choose(DesignView(candidates), rng_of_step(seed, step)).line)
     return DrawnMask(kind=kind, readouts=readouts, order=candidates.acquired, n_start=len(first))
-
-
-def _by_another_program(kind: str, plane: PlaneReadouts, count: int, rules: Constraints, seed: int) -> DrawnMask:
-    """Exactly ``count`` samples of another program's mask from the centre outwards, those that rules need among them.
-
-    Both programs take an acceleration and come near it: they are asked for a few samples more, and those that are too
-    many are left out at random; what lies at the centre stays.
-    """
-    if not rules.allowed(plane.size).all():
-        raise UsageError(
-            f"--kind {kind} knows neither a shutter nor partial Fourier: leave them out, or take poisson-disc"
-        )
-    (program, make), needed = OUTSIDE[kind], rules.needed(np.ones(plane.size, dtype=bool))
-    flags = make(plane, round(len(needed) ** 0.5), count, seed).reshape(-1).copy()
-    flags[list(needed)] = True
-    over = int(flags.sum()) - count
-    free = np.setdiff1d(np.flatnonzero(flags), needed)
-    flags[np.random.default_rng(seed).choice(free, size=over, replace=False)] = False
-    note = f"{program}'s mask has {count_text(over, 'sample')} more, left out at random." if over else ""
-    order = tuple(plane.outwards[flags[plane.outwards]].tolist())
-    return DrawnMask(kind=kind, readouts=plane, order=order, n_start=len(needed), note=note)

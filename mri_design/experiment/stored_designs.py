@@ -197,7 +197,7 @@ def load_trained(path: Path) -> TrainedDesign:
         raise InputError(
             field=f"trained design {path.name}",
             got=error.strerror or str(error),
-            wanted="a file that mri-design train wrote",
+            wanted="a file that mri-design protocol --rule wrote",
         ) from error
     checksum = arrays.pop("checksum", None)
     kinds = {name: (array.dtype, array.ndim) for name, array in arrays.items()}
@@ -234,6 +234,6 @@ def _damaged(path: Path, got: str) -> InputError:
     return InputError(
         field=f"trained design {path.name}",
         got=got,
-        wanted="a file as mri-design train wrote it",
+        wanted="a file as mri-design protocol --rule wrote it",
         cure="Train again, or copy the file again.",
     )

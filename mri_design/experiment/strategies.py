@@ -216,10 +216,10 @@ def explained(name: str) -> str:
     """
     family, setting = split_name(name)
     if family in FROM_FILES:
-        return "in the order that mri-design train learnt on other scans"
+        return "in the order that mri-design protocol --rule learnt on other scans"
     about = ABOUT.get(family, "")
     if reads_file(name):
-        return f"{about}; what mri-design train saw on other scans has a say"
+        return f"{about}; what mri-design protocol --rule saw on other scans has a say"
     setting, _, draw = (setting or "").partition("draw=")
     return f"{about}{DRAWS.get(draw, '')}" + (f" (set to {setting.strip()})" if setting and about else "")
 
@@ -351,10 +351,10 @@ def check_strategy_name(name: str, encoding: str = "lines", *, but: Collection[s
     if reads_file(name):
         if family not in FROM_FILES and KINDS[encoding].axes != 1:
             raise UsageError(
-                f"strategy {family!r} takes a file of mri-design train where it chooses lines, but none here"
+                f"strategy {family!r} takes a file of mri-design protocol --rule where it chooses lines, but none here"
             )
         if not setting:
-            raise UsageError(f"strategy {family!r} needs a file from mri-design train: {family}:FILE")
+            raise UsageError(f"strategy {family!r} needs a file from mri-design protocol --rule: {family}:FILE")
         return {}
     if family not in makers:
         known = [f"{each}:FILE" if each in FROM_FILES else each for each in families if each not in but]
@@ -381,7 +381,7 @@ def kinds_of_masks(encoding: str = "lines") -> tuple[str, ...]:
 
 
 def reads_file(name: str) -> bool:
-    """Whether a file from `mri-design train` stands in the name, FAMILY:FILE."""
+    """Whether a file from `mri-design protocol --rule` stands in the name, FAMILY:FILE."""
     family, setting = split_name(str(name))
     return family in FROM_FILES or (family in INFORMED and setting is not None)
 

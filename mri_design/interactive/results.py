@@ -307,7 +307,7 @@ class ScanImage(Saved, StoredImage):
         Returns
         -------
         list of str
-            What is in the files, and what nobody knows, as ``mri-design export --to nifti`` says it.
+            What is in the files, and what nobody knows, as ``mri-design export`` says it.
 
         Raises
         ------
@@ -528,7 +528,7 @@ class ScanDesign(Saved):
         return plots.trajectory_curves(shown, grid, f"the first {run.kind.unit} of the start")
 
     def to_csv(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
-        """Write the order of measurement as a table, as ``mri-design export --to csv`` does."""
+        """Write the order of measurement as a table, as ``mri-design export RUN NAME.csv`` does."""
         return exported(self.image, "csv", path, overwrite=overwrite)
 
     @property

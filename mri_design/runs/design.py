@@ -107,7 +107,7 @@ class DesignRequest:
         if self.recipe.design.strategy in TRAINING_RULES:
             raise UsageError(
                 f"{self.recipe.design.strategy} learns from fully sampled training scans, for other scans than these: "
-                "mri-design compare --train and mri-design protocol make a mask by it, and mri-design train an order "
+                "mri-design compare --train and mri-design protocol make a mask by it, and protocol --rule an order "
                 "(--strategy trained:FILE)"
             )
         _ = self.stop  # refuses what cannot end, and settings that contradict each other

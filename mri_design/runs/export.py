@@ -233,7 +233,7 @@ def _dicom(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest |
     images, files = _images(run, out, "dicom"), dict[Path, bytes]()
     if run.frames:
         raise UsageError(
-            f"{run.name} holds {len(run.frames)} {run.axis}s, and --to dicom writes one: --to nifti takes all of "
+            f"{run.name} holds {len(run.frames)} {run.axis}s, and .dcm files hold one: .nii.gz takes all of "
             f"them, and recon --{run.axis} N makes a run of one"
         )
     derivation, names = f"{run.measured}, reconstructed by mri-design", list[tuple[str, list[Path]]]()
@@ -250,9 +250,11 @@ def _dicom(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest |
 
 
 def _cfl(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
-    """Mask and coil maps as BART's pairs, those that there are."""
+    """Mask, or trajectory, and coil maps as BART's pairs, as far as the run has them."""
     stem, pairs = out.with_suffix(""), dict[Path, NDArray[np.generic]]()
-    if run.kind.on_grid or run.maps is None:
+    if run.shots is not None:
+        pairs[stem] = to_bart(run.shots)
+    elif run.kind.on_grid or run.maps is None:
         run.trains()  # refuses damaged folders, and those without lines or samples
         pairs[stem] = (
             run.mask[np.newaxis] if run.plane else np.broadcast_to(run.mask, (run.columns or 1, len(run.mask)))
@@ -408,6 +410,21 @@ FORMATS: Mapping[str, tuple[tuple[str, ...], _Writer]] = {
     "seq": ((".seq",), _seq),
 }
 """Formats: how their files may be called, and what makes them."""
+
+
+def format_of(out: Path) -> str:
+    """The name of the format that the ending of a file's name means, one of `FORMATS`.
+
+    Raises
+    ------
+    UsageError
+        For another ending.
+    """
+    for form, (endings, _) in FORMATS.items():
+        if ending_of(out, endings) is not None:
+            return form
+    every = [ending for endings, _ in FORMATS.values() for ending in endings]
+    raise UsageError(f"{out.name} has no ending of a format: end it in {_listed(every)}")
 
 
 _PARTS = (

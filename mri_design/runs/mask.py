@@ -1,28 +1,25 @@
-"""A mask without a scan: what it is, its point-spread function, and the files that it goes to."""
+"""A mask without a scan, by a strategy that looks at no data: its lines, its picture and its point-spread function."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from mri_design.errors import UsageError
-from mri_design.evaluation.plots.pictures import png_bytes
-from mri_design.evaluation.tables import csv_text
+from mri_design.evaluation.page import Page
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.extent import amount_wanted, check_other_than_lines, in_acquisition_order, require_amount
 from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.recipe import Recipe
-from mri_design.kinds import KINDS, count_text
-from mri_design.runs.export import SequenceRequest, export_run
+from mri_design.experiment.strategies import strategy_label
+from mri_design.kinds import KINDS
+from mri_design.runs.design_report import acquisition_facts
 from mri_design.runs.provenance import sentences
-from mri_design.runs.stored_run import MadeFiles, StoredRun, ending_of
-from mri_design.scan.io.atomic import npy_bytes
-from mri_design.scan.trajectories import decibels, largest_side_lobe, to_bart
-from mri_design.scan.writing import pair_files
-
-ENDINGS = (".npy", ".cfl", ".csv", ".seq")
-"""Of the files that hold a mask."""
+from mri_design.runs.store import Record, Report, Run, carry_out
+from mri_design.runs.stored_run import StoredRun
+from mri_design.scan.trajectories import decibels, largest_side_lobe
+from mri_design.status import Status
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,6 @@ class MaskRequest:
         See `named_kind`.
     shape : tuple of int
         Sides of the grid: (ky, kx), of a plane (ky, kz), or one for both.
-    out : Path
-        Its ending is the format.
     recipe : Recipe
         Constraints and order.
     encoding : str, optional
@@ -44,45 +39,27 @@ class MaskRequest:
     count : int, optional
         Lines, samples or shots.
     acceleration : float, optional
-        In the place of the count: one in so many lines of the grid, or samples; of shots one for so many lines.
-    calibration : int, optional
+        Instead of the count: one in so many lines of the grid, or samples; of shots one for so many lines.
+    start : int, optional
         See `draw_mask`.
-    seed : int
-        Of everything random.
-    picture : bool
-        Whether a picture is drawn beside the file.
-    field_of_view : tuple of float, optional
-        (ky, kx) in metres, for a sequence.
-    sequence : SequenceRequest, optional
-        For ``.seq``, which needs it.
 
     Raises
     ------
     UsageError
-        For a name of another ending, neither count nor acceleration or both, a sequence without field of view, and as
-        `named_kind`.
+        For neither count nor acceleration or both, and as `named_kind`.
     """
 
     kind: str
     shape: tuple[int, ...]
-    out: Path
     recipe: Recipe
     _: KW_ONLY
     encoding: str | None = None
     count: int | None = None
     acceleration: float | None = None
-    calibration: int | None = None
-    seed: int = 0
-    picture: bool = True
-    field_of_view: tuple[float, float] | None = None
-    sequence: SequenceRequest | None = None
+    start: int | None = None
     strategy: str = field(init=False)
 
     def __post_init__(self) -> None:
-        if ending_of(self.out, ENDINGS) is None:
-            raise UsageError(f"{self.out.name} is no file name ending in {', '.join(ENDINGS)}, as a mask needs")
-        if self.out.suffix == ".seq" and self.field_of_view is None:
-            raise UsageError("a sequence needs the field of view in metres, as --fov 0.24")
         strategy, encoding = named_kind(self.kind, len(self.shape), self.encoding)
         object.__setattr__(self, "strategy", strategy)
         object.__setattr__(self, "recipe", self.recipe.replacing("design", encoding=encoding))
@@ -94,67 +71,66 @@ class MaskRequest:
         """Sides of the grid."""
         return self.shape[0], self.shape[-1]
 
+    def record(self, run: Run) -> Record:
+        """Settings for the manifest."""
+        choices = {"grid": list(self.grid), "lines": self.count, "acceleration_wanted": self.acceleration}
+        settings = self.recipe.replacing("design", strategy=strategy_label(self.strategy)).as_settings()
+        settings |= {name: value for name, value in choices.items() if value is not None}
+        return Record(run.identity("mask", {"recipe": settings, "start": self.start}), (), settings)
 
-def make_mask(request: MaskRequest) -> MadeFiles:
-    """Draw the mask and make its files; nothing is written.
 
-    Returns
-    -------
-    MadeFiles
-        Sentences say what the mask is, and how large the largest side lobe of its point-spread function is.
+def mask_in_folder(request: MaskRequest, run: Run) -> StoredRun:
+    """Draw the mask and report it in a run's folder; see `carry_out`.
 
     Raises
     ------
-    UsageError, InputError, SequenceError, MissingPackageError
-        As `draw_mask` and `export_run`; along shots, where FINUFFT is not installed.
+    UsageError, InputError
+        As `draw_mask`; along shots, where FINUFFT is not installed.
     """
-    drawn = draw_mask(
-        request.strategy,
-        request.grid,
-        amount_wanted(request.count, request.acceleration, KINDS[request.recipe.design.encoding].whole(request.grid)),
-        request.recipe,
-        calibration=request.calibration,
-        seed=request.seed,
-    )
-    spread, shots, count = drawn.spread, drawn.trajectory, len(drawn.order)
-    counted, lobe = count_text(count, drawn.readouts.unit), largest_side_lobe(spread)
-    lines = sentences("mask", "mask", request, drawn, count, counted, shots, *lobe, decibels(lobe[0]))
-    made = _written(request, drawn)
-    files, said = dict(made.files), [*lines, *made.sentences]
-    if request.picture:
-        from mri_design.evaluation.plots.kspace import mask_with_spread  # here, because no other figure is needed
+    whole = KINDS[request.recipe.design.encoding].whole(request.grid)
+    count = amount_wanted(request.count, request.acceleration, whole)
+    drawn = draw_mask(request.strategy, request.grid, count, request.recipe, start=request.start, seed=run.seed)
 
-        figure = mask_with_spread(f"{lines[0]}\n{lines[-1]}", drawn.mask, spread, shots)
-        path = request.out.with_suffix(".png")
-        files[path] = png_bytes(figure)
-        said.append(f"picture: {path}")
-    return MadeFiles(files, tuple(said))
+    def report(folder: RunFolder, drawn: DrawnMask) -> Report:
+        return _report(folder, request, drawn, run.seed)
+
+    ended = carry_out(run, request.record(run), lambda keep: drawn, report)
+    assert isinstance(ended, StoredRun)
+    return ended
 
 
-def _written(request: MaskRequest, drawn: DrawnMask) -> MadeFiles:
-    """The file of the mask, in the format that its name asks for."""
-    out, shots = request.out, drawn.trajectory
-    files: dict[Path, bytes] = {}
-    if out.suffix == ".npy":
-        files[out] = npy_bytes(drawn.mask if shots is None else shots)
-    elif shots is not None and out.suffix == ".cfl":
-        files |= pair_files(out.with_suffix(""), to_bart(shots))
-    elif shots is not None and out.suffix == ".csv":
-        degrees = np.degrees(drawn.readouts.angles or ())
-        rows = [{"order": n, "shot": shot, "degrees": float(degrees[shot])} for n, shot in enumerate(drawn.order)]
-        files[out] = csv_text(rows).encode()
-    if files:
-        return MadeFiles(files, tuple(sentences("mask", "file", drawn, out, out.suffix)))
-    acquisition = in_acquisition_order(drawn.order, drawn.readouts, request.recipe)
-    trains = tuple((line,) for line in drawn.order) if acquisition is None else acquisition.trains
-    run = StoredRun(
-        name=out.name,
+def _report(folder: RunFolder, request: MaskRequest, drawn: DrawnMask, seed: int) -> Report:
+    """Write mask.npy and the lines, samples or shots in their order; the page has the picture."""
+    readouts, shots = drawn.readouts, drawn.trajectory
+    lobe = largest_side_lobe(drawn.spread)
+    lines = sentences("mask", "mask", request, drawn, seed, *lobe, decibels(lobe[0]))
+    folder.write_array("mask.npy", drawn.mask)
+    folder.write_table(f"{readouts.kind.counted}.csv", _rows(drawn))
+    acquisition = in_acquisition_order(drawn.order, readouts, request.recipe)
+    acquisition_facts(folder, acquisition)
+    if shots is not None:
+        folder.write_archive("trajectory.npz", {"trajectory": shots, "matrix": np.array(readouts.grid)})
+    result = StoredRun(
         mask=drawn.mask,
         chosen=drawn.order,
-        readouts=drawn.readouts.name,
-        grid=drawn.readouts.grid,
-        acquired=trains,
+        readouts=readouts.name,
+        grid=readouts.grid,
+        acquired=tuple((line,) for line in drawn.order) if acquisition is None else acquisition.trains,
         shots=shots,
+        acceleration=readouts.kind.whole(readouts.grid) / len(drawn.order),
+        status=Status.CONVERGED.value,
     )
-    form = out.suffix.removeprefix(".")
-    return export_run(run, form, out, field_of_view=request.field_of_view, sequence=request.sequence)
+    return Report(result=result, page=Page("mask", {"lines": lines, "drawn": drawn, "shots": shots}))
+
+
+def _rows(drawn: DrawnMask) -> list[dict[str, Any]]:
+    """What is measured, in its order: places in k-space, or angles."""
+    readouts = drawn.readouts
+    if not readouts.kind.on_grid:
+        degrees = np.degrees(readouts.angles or ())
+        return [{"order": n, "shot": shot, "angle_degrees": float(degrees[shot])} for n, shot in enumerate(drawn.order)]
+    places = [zip(("ky", "kz"), readouts.frequencies[number].tolist(), strict=False) for number in drawn.order]
+    return [
+        {"order": n, readouts.unit: number, **dict(place)}
+        for n, (number, place) in enumerate(zip(drawn.order, places, strict=True))
+    ]

@@ -132,7 +132,7 @@ class ProtocolRequest(StudyRequest):
             make_strategy(name, encoding, but=ORACLES)
         if self.strategy in ORACLES:
             raise UsageError(
-                f"{self.strategy} is no protocol; mri-design train learns from the truth of training scans"
+                f"{self.strategy} is no protocol; mri-design protocol --rule learns from the truth of training scans"
             )
         if self.swaps and KINDS[self.recipe.design.encoding].axes != 1:
             raise UsageError("an exchange of one sample of a plane changes next to nothing: leave out --swaps")
@@ -400,7 +400,7 @@ def training_rule(name: str, candidates: int | None = None, scans: int | None = 
     if name == "stochastic-lbcs":
         return LBCS(candidates or STOCHASTIC_LINES, scans or STOCHASTIC_SCANS, name=name)
     if candidates is not None or scans is not None:
-        raise UsageError(f"rule {name!r} tries everything; --candidates and --scans belong to stochastic-lbcs")
+        raise UsageError(f"rule {name!r} tries everything; numbers behind a colon belong to stochastic-lbcs")
     return LBCS() if name == "lbcs" else TrainingResidual()
 
 

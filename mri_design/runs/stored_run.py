@@ -214,9 +214,9 @@ class StoredRun(Stored):
     def without_lines(self) -> UsageError:
         """Says what can be had of a run that measured no whole lines."""
         return UsageError(
-            f"{self.name} is a run over {self.counted}, not lines: --to nifti and dicom take its image, --to cfl, "
-            "csv, mrd and npy samples of a plane, --to seq a design over shots or samples; mri-design convert takes a "
-            "trajectory to other formats"
+            f"{self.name} is a run over {self.counted}, not lines: .nii.gz and .dcm take its image, .cfl, .csv, .h5 "
+            "and .npy samples of a plane, .seq a design over shots or samples; of a trajectory export its "
+            "trajectory.npz"
         )
 
     def trains(self) -> tuple[tuple[int, ...], ...]:

@@ -455,7 +455,7 @@ def _spline(order: SpiralOrder, field_of_view: tuple[float, float]) -> tuple[NDA
                 break
     else:
         got, wanted = f"samples {error:.2g} cycles off a waveform that begins at rest", f"at most {_FIT:g}"
-        raise InputError("trajectory", got, wanted, "Design the spirals anew, or take mri-design convert.")
+        raise InputError("trajectory", got, wanted, "Design the spirals anew, or take mri-design export.")
     steps = through.reshape(len(through), order.count, 2).transpose(1, 0, 2)
     corners = steps / RASTER / np.array(field_of_view)
     amplitude = float(np.linalg.norm(corners, axis=2).max()) / GAMMA

@@ -209,7 +209,7 @@ class SpokeOrder(Order):
         made = cls(angles, min(oversampling, 16))
         wanted = made.places(trajectory.shape[1])[[1, 0]].transpose(1, 2, 0) / made.oversampling
         if not np.allclose(trajectory, wanted, rtol=0, atol=1e-6):
-            cure = "Other readouts get no sequence; mri-design convert takes trajectory.npz to other formats."
+            cure = "Other readouts get no sequence; mri-design export takes trajectory.npz to other formats."
             raise InputError("trajectory", "other readouts", "equal steps along spokes through the centre", cure)
         return made
 

@@ -62,13 +62,13 @@ def test_contracts_see_an_import_upwards_a_circle_in_the_depth_and_a_library_out
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
     layers = [layer for line in contracts[0]["layers"] for layer in line.split(" | ")]
     written(tmp_path, {f"mri_design/{layer}/part": "" for layer in layers})
-    sound = {"scan/io/hdf5": "import h5py, ismrmrd", "cli/main": "import typer, rich"}
+    sound = {"scan/io/hdf5": "import h5py, ismrmrd", "cli/main": "import cyclopts, rich"}
     sound["evaluation/plots/images"] = "import matplotlib"
     written(tmp_path / "mri_design", sound)
     assert broken(tmp_path) == set()
     breaches = {"model/part": "import mri_design.scan.part", "design/part": "import sigpy, matplotlib"}
     breaches |= {"scan/io/one": "import mri_design.scan.io.two", "scan/io/two": "import mri_design.scan.io.one"}
-    breaches |= {"runs/part": "import h5py, typer, random"}
+    breaches |= {"runs/part": "import h5py, cyclopts, random"}
     written(tmp_path / "mri_design", breaches)
     assert broken(tmp_path) == {contract["name"] for contract in contracts}
 

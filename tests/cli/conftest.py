@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import Result
 
 from mri_design import load_phantom
-from tests.command_line import called
+from tests.command_line import Result, called
 from tests.quick_recipes import quickened
 from tests.read_here import read_here
 

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from typer.testing import Result
-
 from mri_design.evaluation import read_csv_texts as rows
+from tests.command_line import Result
 
 Run = Callable[..., Result]
 Spawn = Callable[..., "subprocess.Popen[str]"]

@@ -111,7 +111,7 @@ def test_the_decisions_are_those_of_the_replayed_design(
     assert md.load_run(out).lines == tuple(asked)
 
 
-@pytest.mark.parametrize("options", [(), ("--centre", "22,8")], ids=["found", "given"])
+@pytest.mark.parametrize("options", [(), ("-s", "input.centre=[22,8]")], ids=["found", "given"])
 def test_a_centre_of_kspace_elsewhere_is_sought_and_lines_are_asked_for_around_it(
     run: Run, adapt: Adapt, work: Path, tmp_path: Path, options: tuple[object, ...]
 ) -> None:

@@ -102,7 +102,7 @@ def test_what_a_prescan_did_not_measure_counts_as_unknown(run: Run, tmp_path: Pa
 def test_it_steers_at_the_scanner_too(run: Run, work: Path, tmp_path: Path, repeat: Path) -> None:
     with np.load(work / "scan.npz") as stored:
         (tmp_path / "readouts.mrd").write_bytes(stream_of(stored["kspace"][0]))
-        noise = ("--noise-sd", float(np.sqrt(stored["noise_variance"])))
+        noise = ("--noise", float(np.sqrt(stored["noise_variance"])))
     words = (*OPTIONS, *noise, "--with", repeat)
     run("adapt", tmp_path / "readouts.mrd", *words, "--out", tmp_path / "adapt", code=(0, 4))
     run("design", "scan.npz", *words, "--out", tmp_path / "design", code=(0, 4))

@@ -3,20 +3,32 @@ import signal
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from mri_design.scan.io import atomic
 from tests.cli.folders import Run, Spawn
+from tests.command_line import Result
 
 
 def assert_refused(result: Result, code: int) -> None:
     assert result.exit_code == code, result.output
-    assert isinstance(result.exception, SystemExit)
     assert result.stdout == ""
 
 
 def test_a_trained_order_does_not_replace_another_file(run: Run, tmp_path: Path) -> None:
-    verb = ("train", "scan.npz", "--lines", 6, "--start", 4, "--method", "zero-filled", "--jobs", 1)
+    verb = (
+        "protocol",
+        "--rule",
+        "residual-greedy",
+        "scan.npz",
+        "--lines",
+        6,
+        "--start",
+        4,
+        "--method",
+        "zero-filled",
+        "--jobs",
+        1,
+    )
     (tmp_path / "order.npz").write_text("mine")
     assert_refused(run(*verb, "--out", tmp_path / "order.npz"), 2)
     assert (tmp_path / "order.npz").read_text() == "mine"

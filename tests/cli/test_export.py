@@ -20,7 +20,7 @@ from tests.cli.folders import Designed, Run
 
 
 def test_options_reach_the_sequence(designed: Designed, run: Run, tmp_path: Path) -> None:
-    words = ["--to", "seq", "--fov", "0.24", "--sequence", "tse", "--scanner", "siemens-prisma", "--te", "0.02"]
+    words = ["--fov", "0.24", "--sequence", "tse", "--scanner", "siemens-prisma", "--te", "0.02"]
     words += ["--tr", "0.5", "--flip", "120", "--bandwidth", "400", "--thickness", "0.003", "--resolution", "0.006"]
     run("export", designed[0], *words, "--etl", "1", "--dummies", "2", "--out", tmp_path / "a.seq", code=0)
     text = (tmp_path / "a.seq").read_text()
@@ -55,11 +55,11 @@ def known(work: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def test_what_the_scan_had_is_what_its_sequence_and_its_image_have(known: Path, run: Run, tmp_path: Path) -> None:
-    run("export", known, "--to", "seq", "--out", tmp_path / "a.seq", code=0)
+    run("export", known, "--out", tmp_path / "a.seq", code=0)
     text = (tmp_path / "a.seq").read_text()
     for definition in ("TE 0.012", "TR 0.15", "FlipAngle 25", "SliceThickness 0.004", "FOV 0.2 0.24 0.004"):
         assert f"\n{definition} \n" in text
-    run("export", known, "--to", "dicom", "--out", tmp_path / "a.dcm", code=0)
+    run("export", known, "--out", tmp_path / "a.dcm", code=0)
     file = pydicom.dcmread(tmp_path / "a.dcm")
     assert (file.EchoTime, file.RepetitionTime, file.FlipAngle, file.ProtocolName) == (12, 150, 25, "brain")
     assert (file.PatientID, str(file.PatientName), file.StudyID) == ("77", "Somebody^Else", "5")
@@ -69,7 +69,7 @@ def test_what_the_scan_had_is_what_its_sequence_and_its_image_have(known: Path, 
 
 def test_what_is_exported_as_a_mask_is_one_of_recon(designed: Designed, run: Run, tmp_path: Path) -> None:
     for name in ("order.npy", "mask.cfl"):
-        run("export", designed[0], "--to", name.partition(".")[2], "--out", tmp_path / name, code=0)
+        run("export", designed[0], tmp_path / name, code=0)
     for mask in (tmp_path / "order.npy", tmp_path / "mask.cfl"):
         out = tmp_path / f"recon-{mask.parent.name}-{mask.name}"
         run("recon", "scan.npz", "--mask", mask, "--recipe", "fast.toml", "--no-report", "--out", out, code=0)
@@ -109,7 +109,7 @@ def beyond(work: Path, run: Run) -> Beyond:
 @pytest.mark.parametrize("encoding", ["plane", "radial", "spiral"])
 def test_a_design_is_played(beyond: Beyond, run: Run, tmp_path: Path, encoding: str) -> None:
     folder, plane = beyond(encoding), encoding == "plane"
-    words = ("--to", "seq", "--fov", "0.24", *(("--thickness", "0.16") * plane), "--tr", "0.04")
+    words = ("--fov", "0.24", *(("--thickness", "0.16") * plane), "--tr", "0.04")
     run("export", folder, *words, "--out", tmp_path / "a.seq", code=0)
     played = pypulseq.Sequence()
     played.read(str(tmp_path / "a.seq"))
@@ -143,7 +143,7 @@ def test_a_design_is_played(beyond: Beyond, run: Run, tmp_path: Path, encoding: 
         ("radial-recon", "seq --fov 0.24", 2, ""),
         ("radial", "seq --fov 0.24,0.2", 2, ""),
         ("radial", "seq --fov 0.24 --resolution 0.01", 2, ""),
-        ("radial", "npy", 2, ""),
+        ("radial", "h5", 2, ""),
         ("spiral", "seq --fov 0.24 --bandwidth 3000", 3, ""),
     ],
 )
@@ -152,14 +152,14 @@ def test_refusals_name_the_option_and_nothing_is_written(
 ) -> None:
     folder, form = designed[0] if encoding == "lines" else beyond(encoding), words.partition(" ")[0]
     out = tmp_path / f"a.{form.replace('mrd', 'h5')}"
-    assert option in run("export", folder, "--to", *words.split(), "--out", out, code=code).stderr
+    assert option in run("export", folder, out, *words.split()[1:], code=code).stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_coil_maps_are_kept_drawn_and_exported(run: Run, tmp_path: Path, work: Path) -> None:
     (work / "coils.toml").write_text(PLAIN.replace("16", "24\ncoils = 3") + "[coils]\ncalibration_lines = 10\n")
     scan = tmp_path / "scan"
-    run("convert", "phantom:brain", tmp_path / "true.cfl", "--recipe", "coils.toml", code=0)
+    run("export", "phantom:brain", tmp_path / "true.cfl", "--recipe", "coils.toml", code=0)
     for half in ("hdr", "cfl"):  # without its maps, which have to be estimated
         shutil.copy(tmp_path / f"true.{half}", scan.with_suffix(f".{half}"))
     out = tmp_path / "run"
@@ -168,7 +168,7 @@ def test_coil_maps_are_kept_drawn_and_exported(run: Run, tmp_path: Path, work: P
     assert maps.shape == (3, 24, 24) and maps.dtype == np.complex64
     np.testing.assert_allclose(np.linalg.norm(maps, axis=0), 1, atol=1e-5)
     for form in ("cfl", "npy"):
-        run("export", out, "--to", form, "--out", tmp_path / f"a.{form}", code=0)
+        run("export", out, "--out", tmp_path / f"a.{form}", code=0)
     np.testing.assert_array_equal(np.load(tmp_path / "a_maps.npy"), maps)
     np.testing.assert_array_equal(read_pair(tmp_path / "a_maps.cfl").squeeze(), maps.T)
     # They are those of the scan's own coils, not of whitened ones: as given maps they lead to the same image.

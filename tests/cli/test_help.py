@@ -9,45 +9,39 @@ import numpy as np
 import pytest
 
 from mri_design import strategy_names
-from mri_design.cli import files, flags, study
-from mri_design.cli.main import VERBS as FUNCTIONS
-from mri_design.experiment import TRAINING_RULES, DesignRecipe, ReconstructionRecipe
-from mri_design.experiment.extent import ORDERS
+from mri_design.cli import options
+from mri_design.cli.main import VERBS, application
+from mri_design.experiment import TRAINING_RULES
 from mri_design.experiment.reconstruction import METHODS
 from mri_design.kinds import designed_kinds
-from mri_design.runs.export import ENDINGS as CONVERTED
-from mri_design.runs.export import FORMATS as EXPORTED
 from mri_design.runs.protocol import RULES
 from mri_design.scan.simulation import phantom_names
 from mri_design.sequences import shipped_scanners
-from mri_design.sequences.scanner import KINDS
 from tests.cli.conftest import REPOSITORY
 from tests.cli.folders import Run
 
-VERBS = [function.__name__ for function in FUNCTIONS]
-
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_a_help_with_the_options_that_stand_first(run: Run, verb: str) -> None:
+def test_every_verb_has_a_help_and_an_example(run: Run, verb: str) -> None:
     text = run(verb, "--help", code=0).output
-    assert "<bool>" not in text and "<strategies" not in text
-    assert all(f"{name}" in text for name in flags.MOST_USED.get(verb, "").split())
+    assert f"mri-design {verb}" in text.partition("Example: ")[2] and "{" not in text
+    assert verb in run("--help", code=0).output
 
 
 def test_the_names_in_the_help_are_the_real_ones(run: Run) -> None:
-    assert phantom_names() == flags.PHANTOMS
-    assert ReconstructionRecipe.declared()["method"].choices == METHODS
-    assert tuple(EXPORTED) == files.FORMATS
-    assert CONVERTED == files.CONVERTED
-    assert all(name in run("export", "--help").output for name in shipped_scanners())
-    assert files.SEQUENCES == KINDS
-    assert study.RULES == RULES
-    assert DesignRecipe.declared()["order"].choices == ORDERS
-    text = " ".join(run("design", "--help").output.replace("│", " ").split())
+    assert phantom_names() == options.PHANTOMS
+    texts = {verb: " ".join(run(verb, "--help").output.replace("│", " ").split()) for verb in VERBS}
+    assert all(name in texts["recon"] for name in METHODS)
+    assert all(name in texts["export"] for name in shipped_scanners())
+    assert all(name in texts["protocol"] for name in RULES)
     every = {name for encoding in designed_kinds() for name in strategy_names(encoding)} - set(TRAINING_RULES)
-    assert len(every) > 20 and all(name in text for name in every)
-    assert not any(name in text for name in TRAINING_RULES)  # which only compare takes
-    assert all(verb in run("--help").output for verb in VERBS)
+    assert len(every) > 20 and all(name in texts["design"] for name in every)
+    assert not any(name in texts["design"] for name in TRAINING_RULES)  # which only protocol and compare take
+
+
+def test_a_design_has_few_options() -> None:
+    arguments = application()["design"].assemble_argument_collection()
+    assert len([one for one in arguments if one.show]) + 1 <= 28  # and --help
 
 
 HELP = "import mri_design.cli.main"
@@ -58,8 +52,9 @@ SMALL = '[input]\nmatrix = 16\n[reconstruction]\nmethod = "mean"\n'
 @pytest.mark.parametrize(
     ("words", "heavy"),
     [
-        ("", "numpy scipy matplotlib skimage pydantic h5py"),
-        ("info small.npy", "numba matplotlib sigpy pyfftw skimage scipy.sparse"),
+        ("", "numpy scipy matplotlib skimage msgspec h5py"),
+        ("--help", "numpy mri_design.experiment.recipe"),
+        ("info small.npy", "numba matplotlib sigpy pyfftw skimage scipy.sparse rich"),
         (
             "design phantom:brain --lines 10 --recipe small.toml --out run --no-report",
             "matplotlib pyfftw dask scipy.sparse.linalg scipy.optimize",
@@ -80,19 +75,13 @@ def test_a_verb_does_not_wait_for_what_it_does_not_use(tmp_path: Path, words: st
     assert done.stdout.endswith("loaded: set()\n")
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"_MRI_DESIGN_COMPLETE": "complete_bash", "COMP_WORDS": "mri-design recon --dr", "COMP_CWORD": "2"},
-        {"_MRI_DESIGN_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "mri-design recon --dr"},
-    ],
-)
-def test_a_shell_completes_the_options_of_a_verb(asked: dict[str, str]) -> None:
-    here, code = os.environ | {"PYTHONPATH": str(REPOSITORY)}, VERB.format(words="")
-    assert b"--draws" in subprocess.check_output([sys.executable, "-c", f"import sys; {code}"], env=here | asked)
+def test_a_shell_completes_verbs_and_options(tmp_path: Path) -> None:
+    script = tmp_path / "completion.bash"
+    script.write_text(application().generate_completion(shell="bash"))
+    asked = f"source {script}; COMP_WORDS=(mri-design recon --dr); COMP_CWORD=2; _mri_design; echo ${{COMPREPLY[@]}}"
+    assert subprocess.check_output(["bash", "-c", asked], text=True).split() == ["--draws"]
 
 
-def test_options_are_the_same_where_python_leaves_docstrings_out() -> None:
-    words = ("-m", "mri_design.cli.start", "design", "--help")
-    helps = [subprocess.check_output([sys.executable, *flags, *words], cwd=REPOSITORY) for flags in ((), ("-OO",))]
-    assert helps[0] == helps[1] and b"--lines" in helps[0]
+def test_options_are_taken_where_python_leaves_docstrings_out() -> None:
+    words = ("-OO", "-m", "mri_design.cli.start", "design", "--help")
+    assert b"--lines" in subprocess.check_output([sys.executable, *words], cwd=REPOSITORY)

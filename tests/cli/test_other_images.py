@@ -78,13 +78,21 @@ def test_the_lines_of_every_mask_of_a_comparison_decide_as_in_recon(run: Run, ex
 def test_a_protocol_is_judged_by_images_that_know_them(run: Run, exam: Path, tmp_path: Path) -> None:
     scans = ("protocol", exam / "two.npy", "--test", exam / "t2.npy", "--lines", 17, "--start", 16)
     asked = (*scans, "--against", "low-pass", "--recipe", exam / "local.toml", "--jobs", 1)
-    given = ("--with", f"t2.npy={exam / 't1.npy'}", "--trust-companion")
+    given = ("--with", f"t2.npy={exam / 't1.npy'}", "-s", "companion.trust=true")
     with stopping(comparison_pieces, "reconstruct_by_recipe", 1):  # of the test's two images
         run(*asked, *given, "--out", tmp_path / "with", code=130)
     first = np.load(exam / "t1.npy")
     for name, image in (("t1.npy", first[::-1]), ("other.npy", first)):  # another image, another name
         np.save(tmp_path / name, image)
-        others = ("--with", f"t2.npy={tmp_path / name}", "--trust-companion", "--resume", "--out", tmp_path / "with")
+        others = (
+            "--with",
+            f"t2.npy={tmp_path / name}",
+            "-s",
+            "companion.trust=true",
+            "--resume",
+            "--out",
+            tmp_path / "with",
+        )
         run(*asked, *others, code=2)
     run(*asked, *given, "--resume", "--out", tmp_path / "with")
     assert all(row["companions"] == "t1.npy" for row in rows(tmp_path / "with" / "metrics.csv"))
@@ -141,7 +149,7 @@ def test_frames_know_earlier_and_later_ones(run: Run, three: Path, tmp_path: Pat
         file.add_scan(frame * mask[:, None], contrast=number)
     command = ("recon", file.write("echoes.h5"), "--recipe", three / "quick.toml", "--mask", three / "mask.npy")
     out = ("--jobs", 1, "--no-report", "--out", tmp_path / "out")
-    run(*command, "--contrast", "all", "--with", "frames", *out, code=(0, 4))
+    run(*command, "-s", "input.series.contrast=all", "--with", "frames", *out, code=(0, 4))
     assert [row["other images"] for row in rows(tmp_path / "out" / "metrics.csv")[::2][:2]] == [
         "contrast 3",
         "contrast 0",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.cli.flags import Override
+from mri_design.cli.options import Settings
 from mri_design.experiment import calibrate, with_noise_samples
 from mri_design.scan.io import read
 from tests.cli.folders import Run, settings
@@ -45,28 +45,30 @@ def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_repeated_lines_and_encoding_spaces_are_chosen_by_options(
     run: Run, raw: Path, kspace: np.ndarray, tmp_path: Path
 ) -> None:
-    assert run("convert", raw, tmp_path / "no.npy").exit_code == 3 and not (tmp_path / "no.npy").exists()
+    assert run("export", raw, tmp_path / "no.npy").exit_code == 3 and not (tmp_path / "no.npy").exists()
     for policy, factor in (("first", 1), ("average", 2), ("last", 3)):
-        assert run("convert", raw, tmp_path / f"{policy}.npy", "--duplicates", policy).exit_code == 0
+        assert run("export", raw, tmp_path / f"{policy}.npy", "-s", f"input.duplicates={policy}").exit_code == 0
         np.testing.assert_allclose(np.load(tmp_path / f"{policy}.npy")[0, :, 5], factor * kspace[0, :, 5], rtol=1e-5)
-    assert run("convert", raw, tmp_path / "no.npy", "--encoding-space", "3").exit_code == 2
-    assert run("convert", raw, tmp_path / "one.npy", "--encoding-space", "1").exit_code == 0
+    assert run("export", raw, tmp_path / "no.npy", "-s", "input.series.encoding=3").exit_code == 2
+    assert run("export", raw, tmp_path / "one.npy", "-s", "input.series.encoding=1").exit_code == 0
     np.testing.assert_array_equal(np.load(tmp_path / "one.npy"), 2 * kspace[:, :, 9:15, 4:12])
     np.testing.assert_array_equal(md.load(raw, encoding=1).data.kspace, 2 * kspace[:, :, 9:15, 4:12])
-    assert run("recon", raw, "--duplicates", "never", "--out", tmp_path / "run").exit_code == 2
+    assert run("recon", raw, "-s", "input.duplicates=never", "--out", tmp_path / "run").exit_code == 2
 
 
 def test_options_of_a_section_count_together(tmp_path: Path) -> None:
     """A recipe cannot have all of two counters, which it had between the two options."""
     (tmp_path / "all.toml").write_text('[input.series]\nrepetition = "all"\n')
-    given = {"recipe": str(tmp_path / "all.toml"), "contrast": "all", "repetition": 0}
-    found = Override("input.series.contrast input.series.repetition").gathered(given).input
+    given = Settings(
+        recipe=str(tmp_path / "all.toml"), setting=["input.series.contrast=all", "input.series.repetition=0"]
+    )
+    found = given.made().input
     assert found.series == {"contrast": "all", "repetition": 0}
 
 
 def test_noise_samples_are_the_noise_of_the_run(run: Run, raw: Path, noise: Path, work: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    words = ["recon", raw, "--duplicates", "first", "--noise", noise, "--recipe", work / "quick.toml"]
+    words = ["recon", raw, "-s", "input.duplicates=first", "--noise", noise, "--recipe", work / "quick.toml"]
     assert run(*words, "--out", folder, "--method", "zero-filled", "--no-report").exit_code == 0
     assert settings(folder)["input"]["noise"].partition(" ")[0] == "noise.npy"
     data = read(raw, duplicates="first")

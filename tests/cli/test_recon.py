@@ -59,7 +59,7 @@ def test_verbs_take_given_maps_and_noise_as_recon_does_and_name_them(run: Run, t
     given, order = ("--maps-from", tmp_path / "prescan.npz", "--noise", 0.01), tmp_path / "order.npz"
     run("recon", scan, *given, "--recipe", "fast.toml", "--out", tmp_path / "recon", "--overwrite", code=0)
     run("protocol", scan, *given, *low, "--jobs", 1, "--strategy", "low-pass", "--out", tmp_path / "protocol", code=0)
-    run("train", scan, *given, *low[:2], *low[4:], "--jobs", 1, "--out", order, code=0)
+    run("protocol", "--rule", "residual-greedy", scan, *given, *low[:2], *low[4:], "--jobs", 1, "--out", order, code=0)
     one, told = settings(tmp_path / "recon"), settings(tmp_path / "protocol")
     assert told["noise"]["variance"] == one["noise"]["variance"] == pytest.approx(1e-4)
     assert list(told["coil_maps_sources"].values()) == [one["coil_maps_source"]]
@@ -119,15 +119,15 @@ def test_least_squares_leave_noise_and_g_factor_beside_the_image_and_nothing_wit
     run: Run, coils: Path, tmp_path: Path
 ) -> None:
     out, words = tmp_path / "x", ("recon", coils, "--slices", 0, "--method", "least-squares")
-    run(*words, "--noise-map", "--out", out, code=0)
-    run("recon", coils, *words[-2:], "--noise-map", "--out", tmp_path / "both", code=0)
+    run(*words, "-s", "reconstruction.noise_map=true", "--out", out, code=0)
+    run("recon", coils, *words[-2:], "-s", "reconstruction.noise_map=true", "--out", tmp_path / "both", code=0)
     for name in ("noise.npy", "g_factor.npy"):
         np.testing.assert_array_equal(np.load(tmp_path / "both" / name)[0], np.load(out / name))
     g_factor, noise = np.load(out / "g_factor.npy"), np.load(out / "noise.npy")
     assert g_factor.shape == noise.shape == (24, 20) and g_factor.min() > 0.99 and g_factor.max() > 1.01
     # In the file's units a pixel of the complete scan has the noise of a sample: brightness is the coils' own.
     assert np.median(noise / g_factor) == pytest.approx(np.sqrt(2 * 5e-5 * STEP), rel=0.02)
-    run("export", out, "--to", "nifti", "--out", tmp_path / "x.nii", code=0)
+    run("export", out, "--out", tmp_path / "x.nii", code=0)
     assert (tmp_path / "x_noise.nii").is_file() and (tmp_path / "x_g_factor.nii").is_file()
     run(*words, "--out", out, "--overwrite", code=0)
     assert not (out / "g_factor.npy").exists() and not (out / "noise.npy").exists()

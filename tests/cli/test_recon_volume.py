@@ -115,7 +115,7 @@ def test_slices_of_several_coils_share_noise_and_phase(run: Run, tmp_path: Path)
     both = [np.load(tmp_path / name / "recon.npy") for name in ("volume", "alone")]
     np.testing.assert_array_equal(both[0][2], both[1])
     # Coils are combined slice by slice, and each says what it loses.
-    fewer = ("--compress-coils", 2, "--jobs", 1, "--out", tmp_path / "fewer")
+    fewer = ("-s", "coils.compress=2", "--jobs", 1, "--out", tmp_path / "fewer")
     run("recon", tmp_path / "coils.npz", "--recipe", known, *fewer, code=0)
     lost = manifest(tmp_path / "fewer")["settings"]["coil_compression_lost"]
     assert len(lost) == 3 and len(set(lost)) == 3
@@ -157,7 +157,7 @@ def frames_of(series: Path, *more: object) -> tuple[object, ...]:
 @pytest.fixture(scope="module")
 def every(run: Run, series: Path) -> Path:
     """All repetitions."""
-    run(*frames_of(series, "--repetition", "all", "--out", series.parent / "all"), code=(0, 4))
+    run(*frames_of(series, "-s", "input.series.repetition=all", "--out", series.parent / "all"), code=(0, 4))
     return series.parent / "all"
 
 
@@ -167,7 +167,7 @@ def test_every_repetition_is_a_frame_of_all_files(run: Run, series: Path, every:
     assert images.shape == (3, SLICES, *SHAPE) and images.dtype == np.complex64
     read = md.load_run(out)
     assert (read.frames, read.array.shape) == ((0, 2, 5), images.shape) and read._repr_html_().count("<img") == SLICES
-    run(*frames_of(series, "--repetition", 2, "--no-report", "--out", tmp_path / "one"), code=(0, 4))
+    run(*frames_of(series, "-s", "input.series.repetition=2", "--no-report", "--out", tmp_path / "one"), code=(0, 4))
     np.testing.assert_array_equal(images[1], np.load(tmp_path / "one" / "recon.npy"))
     own = [row for row in rows(out / "metrics.csv") if row["method"] == "zero-filled"]
     assert [(row["repetition"], row["slice"]) for row in own[:-1]] == [(f, s) for f in "025" for s in "01"]
@@ -182,12 +182,12 @@ def test_nifti_has_repetitions_along_its_fourth_axis_and_dicom_is_refused(
 ) -> None:
     nibabel = pytest.importorskip("nibabel")
     out = every
-    run("export", out, "--to", "nifti", "--out", tmp_path / "all.nii.gz", code=0)
+    run("export", out, "--out", tmp_path / "all.nii.gz", code=0)
     read = nibabel.load(tmp_path / "all.nii.gz")
     assert read.shape == (SHAPE[1], SHAPE[0], SLICES, 3)
     np.testing.assert_allclose(read.header.get_zooms()[:3], (10, 200 / 24, 5), rtol=1e-6)
     np.testing.assert_array_equal(read.get_fdata(dtype=np.float32).T, np.abs(np.load(out / "recon.npy")))
-    run("export", out, "--to", "dicom", "--out", tmp_path / "all.dcm", code=2)
+    run("export", out, "--out", tmp_path / "all.dcm", code=2)
 
 
 def test_frames_that_do_not_fit_are_refused_by_name(run: Run, kspace: np.ndarray, tmp_path: Path) -> None:
@@ -196,5 +196,5 @@ def test_frames_that_do_not_fit_are_refused_by_name(run: Run, kspace: np.ndarray
     other = raw(tmp_path).add_scan(kspace[0][:, None], set=0)
     other.add_scan(np.stack([kspace[1], 2j * kspace[2]], 1), set=4)
     for name, file, axis in (("missing", missing, "repetition"), ("other", other, "set")):
-        run(*frames_of(file.write(f"{name}.h5"), f"--{axis}", "all", "--out", tmp_path / "x"), code=3)
+        run(*frames_of(file.write(f"{name}.h5"), "-s", f"input.series.{axis}=all", "--out", tmp_path / "x"), code=3)
         assert not (tmp_path / "x").exists()

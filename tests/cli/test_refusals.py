@@ -10,7 +10,7 @@ from tests.cli.folders import Designed, Run
 
 
 @pytest.fixture(scope="module", autouse=True)
-def inputs(work: Path) -> None:
+def inputs(work: Path, designed: Designed) -> None:
     """Masks, noise and others that the refusals speak of, beside the scans of the work folder."""
     masks = {
         "short": np.ones(23, bool),
@@ -34,10 +34,10 @@ UNKNOWN = """
     recon phantom:t2 => phantom:t2w
     recon scan.npz --recipe defalt => default
     recon scan.npz --maps ESPIRiT => espirit
-    train scan.npz --lines 8 --rule lbsc => lbcs
-    export designed --to niftii => nifti
-    export designed --to seq --scanner siemens-skira => siemens-skyra
-    mask --kind poison-disc --shape 64 --lines 8 => poisson-disc
+    protocol scan.npz --lines 8 --rule lbsc => lbcs
+    export designed a.seq --scanner siemens-skira => siemens-skyra
+    design 64 --strategy poison-disc --lines 8 => poisson-disc
+    design scan.npz --lines 8 -s design.blok=4 => design.block
     design scan.npz --lines 8 --executor locl => local
 """
 """Names that are unknown, and the nearest that the verb takes."""
@@ -53,54 +53,58 @@ WRONG_WORDS = """
     compare scan.npz --lines 8 --strategies residual-greedy
     compare scan.npz --lines 8 --train head.npz --strategies low-pass,vd-polynomial:3
     protocol scan.npz head.npz --lines 10 --strategy oracle-residual
-    train scan.npz --lines 9 --candidates 3
+    protocol scan.npz --lines 9 --rule lbcs:3
+    protocol scan.npz --lines 9 --rule stochastic-lbcs:x => --rule
+    protocol scan.npz --lines 9 --rule lbcs --swaps 3 => --swaps
+    design scan.npz --lines 8 -s design.block=x => -s design.block
+    design scan.npz --lines 8 -s design => -s
     design scan.npz
     design scan.npz --lines 25 => --lines
     design scan.npz --lines 8 --start 9 => --start
-    train scan.npz --lines 8 --start 9 => --start
+    protocol scan.npz --lines 8 --rule lbcs --start 9 => --start
     compare scan.npz --lines 8,x
     design scan.npz --lines 8 --slice 3 => --slice
     compare scan.npz#4 --lines 8 => INPUT
     info scan.npz#2
     compare scan.npz scan.npz --lines 8
     compare scan.npz --lines 8 --maps other.npz=maps.npy => --maps
-    train scan.npz --lines 8 --maps-from a.npz --maps m.npy
-    compare scan.npz --lines 8 --noise -1 => --noise
+    protocol scan.npz --rule lbcs --lines 8 --maps-from a.npz --maps m.npy
+    recon scan.npz --noise -1
     recon scan.npz --maps grappa => --maps
     protocol scan.npz --lines 8 --maps scan.npz=nlinv
     design scan.npz --until-error 5 => --until-error
     design scan.npz --lines 8 --order spiral => --order
     design scan.npz --lines 8 --partial-fourier 0.3 => --partial-fourier
     design scan.npz --lines 20 --partial-fourier 0.6 => --lines
-    design scan.npz --lines 8 --forbid x => --forbid
-    design scan.npz --lines 8 --forbid 3 --require 3 => --forbid
-    design scan.npz --lines 8 --start 6 --forbid 13 => --start
-    design scan.npz --lines 8 --shutter => --shutter
+    design scan.npz --lines 8 -s constraints.forbid=x => -s constraints.forbid
+    design scan.npz --lines 8 -s constraints.forbid=3-3 -s constraints.require=3-3
+    design scan.npz --lines 8 --start 6 -s constraints.forbid=13-13 => --start
+    design scan.npz --lines 8 -s constraints.shutter=true => -s constraints.shutter
     design scan.npz --lines 8 --strategy poisson-disc
-    PLANE --shots 60 => --shots
-    PLANE --samples 60 --forbid 3 => --forbid
+    PLANE --samples 60 -s constraints.forbid=3-3 => -s constraints.forbid
     PLANE --samples 60 --acceleration 4 => --samples
-    PLANE --samples 360 --shutter --start 18 => --start
+    PLANE --samples 360 -s constraints.shutter=true --start 18 => --start
     SPOKES --shots 6 --strategy calibrated
-    SPOKES --lines 6
     SPOKES
     compare scan.npz --lines 8,12 --acceleration 4 => --lines
-    design scan.npz --accelerations 4,8
-    train scan.npz --acceleration 0.5 => --acceleration
+    design scan.npz --acceleration 4,8
+    protocol scan.npz --rule lbcs --acceleration 0.5 => --acceleration
     PLANE --samples 481 => --samples
     compare scan.npz --encoding spiral --shots 5 --strategies golden,half-turn --train head.npz
-    mask --kind vd --shape 32
-    mask --kind vd --shape 32x32x32 --acceleration 4 => --shape
-    mask --kind vd --shape 32 --acceleration 8 --calibration 5 => --calibration
-    mask --kind vd --shape 32 --acceleration 4 --te 0.01 => --te
-    mask --kind information-gain --shape 32 --acceleration 4
+    design 32 --strategy vd
+    design 3x3 --strategy vd --acceleration 2 => INPUT
+    design 32 --strategy vd --acceleration 8 --start 5 => --start
+    design 32 --strategy information-gain --acceleration 4
+    design 32 --strategy vd --acceleration 4 --with scan.npz => --with
+    export designed a.csv --te 0.01 => --te
+    export designed a.txt
+    export designed a.csv --slices 0 => --slices
     adapt --lines 8
     adapt - --lines 8 --strategy oracle-hole
-    adapt - --lines 8 --repeated both => --repeated
+    adapt - --lines 8 --repeated both
     adapt - --lines 8 --timeout 0 => --timeout
-    convert scan.npz a.h5 --fov 240 => --fov
-    info scan.npz --matrix 3 => --matrix
-    info scan.npz --matrix 24,24,24 => --matrix
+    export scan.npz a.h5 --fov 240 => --fov
+    info scan.npz -s input.matrix=[3,3] => -s input.matrix
 """
 """Commands that end with 2, and the option that the error is about, where it is about one alone."""
 BAD_INPUT = """
@@ -110,7 +114,7 @@ BAD_INPUT = """
     recon folder
     info scan.npz --maps empty.npy
     recon cut.npz
-    convert quick.toml a.npy
+    export quick.toml a.npy
     design scan.npz --lines 8 --recipe absent.toml
     recon scan.npz --mask short.npy
     recon scan.npz --mask wide.npy
@@ -127,11 +131,11 @@ RECIPES = [
     ("compare", "[design]\nuntil_error = 0.1", 2, ""),
     ("protocol", "[design]\nuntil_error = 0.1", 2, ""),
     ("compare", "[constraints]\nshutter = true", 3, "recipe: constraints.shutter"),
-    ("compare --shutter", "[design]\nstart = 4", 2, "--shutter"),
+    ("compare -s constraints.shutter=true", "[design]\nstart = 4", 2, "-s"),
     ("protocol --swaps 4", "[constraints]\nmax_jump = 5", 2, ""),
     ("protocol", "[design]\nencoding = 'radial'", 2, ""),
     ("adapt", "[coils]\ncompress = 4", 2, ""),
-    ("train", "[design]\nencoding = 'spiral'", 2, ""),
+    ("protocol --rule lbcs", "[design]\nencoding = 'spiral'", 2, ""),
 ]
 """Verb and options, what stands in the recipe, exit code, and what the error is about."""
 BEGINNINGS = {"PLANE": "design scan.npz --encoding plane", "SPOKES": "design scan.npz --encoding radial"}
@@ -145,14 +149,13 @@ def table(text: str) -> list[tuple[str, str]]:
 def refused(run: Run, folder: Path, command: str, code: int | tuple[int, ...], field: str) -> str:
     words = shlex.split(command)
     words = [*BEGINNINGS.get(words[0], words[0]).split(), *words[1:]]
-    if words[0] == "convert":
+    if words[0] == "export":
         words[2] = str(folder / words[2])
-    elif words[0] != "info":
+    elif words[0] not in ("info", "recipe"):
         words += ["--out", str(folder / "out.npy")]
     result = run(*words, code=code)
-    said = " ".join(result.stderr.replace("│", " ").split())
+    said = result.stderr.splitlines()[-1]
     assert not field or said.startswith(f"mri-design: {field}"), said
-    assert isinstance(result.exception, SystemExit)
     assert {path.name for path in folder.rglob("[!.]*")} <= {"mine.toml"}
     return said
 
@@ -161,7 +164,7 @@ def refused(run: Run, folder: Path, command: str, code: int | tuple[int, ...], f
 def test_unknown_names_are_answered_with_the_nearest(run: Run, tmp_path: Path, command: str, near: str) -> None:
     said = refused(run, tmp_path, command, (2, 3), "")
     assert said.count("?") == bool(near) and near in said
-    assert "unknown" not in said or said.startswith("mri-design: --")
+    assert "unknown" not in said or said.startswith("mri-design: -")
 
 
 @pytest.mark.parametrize(("command", "option"), table(WRONG_WORDS))

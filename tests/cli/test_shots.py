@@ -18,10 +18,10 @@ def test_a_design_of_spokes_leaves_its_angles_and_what_each_told(run: Run, tmp_p
     words = ("--encoding", "radial", "--shots", 7, "--recipe", "coarse.toml")
     run("design", "phantom:brain", *words, "--out", out, code=(0, 4))
     chosen, shots = manifest(out)["lines"], rows(out / "shots.csv")
-    assert chosen[:4] == [0, 3, 7, 10] and len(set(chosen)) == 7 and max(chosen) < 14
+    assert len(set(chosen)) == 7 and max(chosen) < 28
     assert np.flatnonzero(np.load(out / "mask.npy")).tolist() == sorted(chosen)
     assert [float(row["angle_degrees"]) for row in shots] == pytest.approx(
-        [180 * shot / 14 for shot in chosen], rel=1e-5
+        [180 * shot / 28 for shot in chosen], rel=1e-5
     )
     assert all(row["information_nats"] == "" for row in shots[:4])
     assert all(float(row["information_nats"]) > 0 for row in shots[4:])

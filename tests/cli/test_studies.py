@@ -1,4 +1,4 @@
-"""Verbs that judge masks on scans whose truth is known: compare and the demo that ends with it, protocol, train."""
+"""Verbs that judge masks on scans whose truth is known: compare and the demo that ends with it, protocol."""
 
 import json
 from pathlib import Path
@@ -116,7 +116,7 @@ TRAIN = ("--lines", 9, "--method", "zero-filled", "--recipe", "quick-local.toml"
 @pytest.fixture(scope="module")
 def learnt(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("train") / "order.npz"
-    run("train", "scan.npz", "head.npz", *TRAIN, "--out", out, code=0)
+    run("protocol", "--rule", "residual-greedy", "scan.npz", "head.npz", *TRAIN, "--out", out, code=0)
     return out
 
 
@@ -143,15 +143,16 @@ def test_the_order_is_what_a_design_measures(learnt: Path, run: Run, tmp_path: P
 def test_an_order_stays_until_there_is_another(learnt: Path, run: Run) -> None:
     """The same command does nothing; another is refused; one that would overwrite fails before it destroys."""
     out, before = learnt, learnt.read_bytes()
-    run("train", "scan.npz", "head.npz", *TRAIN, "--out", out, code=0)
-    run("train", "scan.npz", *TRAIN, "--out", out, code=2)
-    run("train", "scan.npz", "phantom:t2w", *TRAIN, "--out", out, "--overwrite", code=3)  # another grid
+    run("protocol", "--rule", "residual-greedy", "scan.npz", "head.npz", *TRAIN, "--out", out, code=0)
+    run("protocol", "--rule", "residual-greedy", "scan.npz", *TRAIN, "--out", out, code=2)
+    run(
+        "protocol", "--rule", "residual-greedy", "scan.npz", "phantom:t2w", *TRAIN, "--out", out, "--overwrite", code=3
+    )  # another grid
     assert out.read_bytes() == before
 
 
 def test_processes_and_interruptions_change_nothing(run: Run, tmp_path: Path) -> None:
-    rule = ("--rule", "stochastic-lbcs", "--candidates", 3, "--scans", 1)
-    command = ("train", "scan.npz", "head.npz", *TRAIN, *rule)
+    command = ("protocol", "scan.npz", "head.npz", *TRAIN, "--rule", "stochastic-lbcs:3:1")
     run(*command, "--out", tmp_path / "a.npz", code=0)
     whole = (tmp_path / "a.npz").read_bytes()
     run(*command, "--jobs", 2, "--out", tmp_path / "b.npz", code=0)

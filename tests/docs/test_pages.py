@@ -12,24 +12,25 @@ from pathlib import Path
 import pytest
 
 import mri_design as md
-from tests.command_line import COMMAND, called
+from mri_design.cli.main import VERBS, application
+from tests.command_line import called
 from tests.docs.pages import PAGES, REPOSITORY, blocks, commands
 
 OTHER_PROGRAMS = ("pip install ", "uvx ", "conda ", "docker ", "bart ", "git clone ")
 """Not run: they need a network or another program. Where they name files, the files must exist."""
 FACTOR = 8
 """The pages' scans have this many times as many lines as those of the tests."""
-COUNTS = ("--lines", "--start", "--forbid", "--require", "--max-jump", "--swaps")
+COUNTS = ("--lines", "--start", "--swaps")
 """Options whose value counts lines or names them."""
-MANY_IMAGES = ("compare", "protocol", "train")
+MANY_IMAGES = ("compare", "protocol")
 """Verbs that reconstruct many times. They are run under the recipe `local`, the others under the default prior."""
-NEEDED = {"nifti": "nibabel", "dicom": "pydicom", "seq": "pypulseq"}
+NEEDED = {".nii.gz": "nibabel", ".dcm": "pydicom", ".seq": "pypulseq"}
 """Packages of the extra `export`, by the format that needs them; where one is missing, nobody runs the command."""
 NEEDED_BY_PAGE = {"beyond-lines": "finufft"}
 """Page to a package that not every machine has."""
 OPTIONS = {
-    name: {option for parameter in verb.params for option in parameter.opts if option.startswith("--")} | {"--help"}
-    for name, verb in COMMAND.commands.items()
+    name: {option for one in application()[name].assemble_argument_collection() for option in one.names} | {"--help"}
+    for name in VERBS
 }
 """Options of every verb."""
 TARGETS = set(re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.M))
@@ -111,8 +112,7 @@ def _run_command(command: str) -> None:
         }
     else:
         assert program == "mri-design", f"nobody runs {command!r}"
-        form = re.search(r"^mri-design export .*--to (\w+)", command)
-        needed = NEEDED.get("seq" if ".seq " in f"{command} " else form[1] if form else "")
+        needed = next((package for ending, package in NEEDED.items() if f"{ending} " in f"{command} "), None)
         if needed is not None and find_spec(needed) is None:
             return
         ended = called(_smaller(command))

@@ -55,7 +55,7 @@ def carried_out(name: str, folder: Path, *more: str, tree: Path = ROOT) -> Outco
             ended, printed = 0, ""
         else:
             Path(f"{name}.toml").write_text(recipe)
-            out = f"{name}/order.npz" if words[0] == "train" else name
+            out = f"{name}/order.npz" if {"train", "--rule"} & {*words} else name
             Path(out).parent.mkdir(exist_ok=True)
             ended, printed = _called(tree, [*words, "--recipe", f"{name}.toml", "--out", out, *more])
     if ended not in (0, 4):

@@ -72,12 +72,13 @@ RUNS = {
     "design-aware-phase": GoldenRun("design phantom:brain --lines 13", PHASE),
     "design-echo-trains": GoldenRun("design phantom:t2w --lines 16 --block 4 --order interleaved", SMALL),
     "design-constrained": GoldenRun(
-        "design phantom:shepp-logan --lines 14 --forbid 29-31,20 --require 9,26 --partial-fourier 0.8 --max-jump 7",
+        "design phantom:shepp-logan --lines 14 -s constraints.forbid=29-31,20 -s constraints.require=9,26 "
+        "--partial-fourier 0.8 -s constraints.max_jump=7",
         SMALL,
     ),
     "design-until-error": GoldenRun("design phantom:brain --until-error 0.2", SMALL),
     "design-until-gain": GoldenRun(
-        "design phantom:t1w --lines 20 --until-gain 70 --start 6 --block 2 --strategy information-gain", SMALL
+        "design phantom:t1w --lines 20 -s design.until_gain=70 --start 6 --block 2 --strategy information-gain", SMALL
     ),
     "compare-posterior": GoldenRun(
         f"compare phantom:brain --lines 12 --train phantom:shepp-logan --strategies {POSTERIOR} --seeds 2 "
@@ -99,9 +100,11 @@ RUNS = {
         "--against 'low-pass,vd-polynomial draw=jittered' --method mean --jobs 1",
         LOCAL,
     ),
-    "train": GoldenRun("train phantom:brain phantom:t2w --lines 12 --method zero-filled --jobs 1", SMALL),
+    "train": GoldenRun(
+        "protocol phantom:brain phantom:t2w --rule residual-greedy --lines 12 --method zero-filled --jobs 1", SMALL
+    ),
     "train-tried": GoldenRun(
-        "train phantom:brain phantom:t2w --rule stochastic-lbcs --candidates 6 --scans 1 --lines 10 --seed 4 "
+        "protocol phantom:brain phantom:t2w --rule stochastic-lbcs:6:1 --lines 10 --seed 4 "
         "--method zero-filled --jobs 1",
         SMALL,
     ),
@@ -110,7 +113,9 @@ RUNS = {
     "design-plane": GoldenRun("design phantom:t2w --encoding plane --acceleration 8", SMALL),
     "design-plane-coils": GoldenRun("design phantom:t2w --encoding plane --acceleration 6 --start 10", COILS),
     "design-plane-gain": GoldenRun(
-        "design phantom:brain --encoding plane --acceleration 8 --shutter --block 24 --strategy information-gain", SMALL
+        "design phantom:brain --encoding plane --acceleration 8 -s constraints.shutter=true --block 24 "
+        "--strategy information-gain",
+        SMALL,
     ),
     "design-plane-expected-error-coils": GoldenRun(
         "design phantom:brain --encoding plane --acceleration 6 --strategy expected-error", COILS
@@ -128,7 +133,7 @@ RUNS = {
     "design-spokes-coils": GoldenRun("design phantom:brain --encoding radial --shots 7", COILS),
     "design-arms-fixed": GoldenRun("design phantom:brain --encoding spiral --shots 6 --strategy half-turn", SMALL),
     "compare-planes": GoldenRun(
-        "compare phantom:brain --encoding plane --accelerations 8 --train phantom:t1w --seeds 1 --method zero-filled "
+        "compare phantom:brain --encoding plane --acceleration 8 --train phantom:t1w --seeds 1 --method zero-filled "
         "--strategies calibrated,poisson-disc,vd-polynomial,oracle-residual,oracle-hole --jobs 1",
         SMALL,
     ),
@@ -151,7 +156,9 @@ RUNS = {
         COILS,
     ),
     "train-planes": GoldenRun(
-        "train phantom:brain phantom:t2w --encoding plane --samples 150 --block 40 --method zero-filled --jobs 1", COILS
+        "protocol phantom:brain phantom:t2w --rule residual-greedy --encoding plane --samples 150 --block 40 "
+        "--method zero-filled --jobs 1",
+        COILS,
     ),
     "design-trained-planes": GoldenRun(
         "design phantom:t1w --encoding plane --samples 170 --block 60 --strategy trained:train-planes/order.npz",
@@ -172,7 +179,7 @@ RUNS = {
     ),
     "recon-plane-coils": GoldenRun("recon phantom:t2w --mask design-plane-coils/mask.npy", COILS, "design-plane-coils"),
     "compare-planes-coils": GoldenRun(
-        "compare phantom:t2w --encoding plane --accelerations 6 --seeds 1 --method zero-filled "
+        "compare phantom:t2w --encoding plane --acceleration 6 --seeds 1 --method zero-filled "
         "--strategies calibrated,poisson-disc --jobs 1",
         COILS,
     ),

@@ -89,9 +89,9 @@ def run_left(path: Path, readouts: str, files: str) -> Path:
     [
         ("lines", "lines.csv report.html", "lines", ("report.html", "recon SCAN --mask", "export")),
         ("", "report.html", "", ("report.html",)),
-        ("plane", "samples.csv", "samples", ("recon SCAN --mask", "--to seq --thickness")),
+        ("plane", "samples.csv", "samples", ("recon SCAN --mask", ".seq --thickness")),
         ("plane", "", "samples", ("recon SCAN --mask",)),
-        ("radial", "shots.csv trajectory.npz", "shots", ("trajectory.npz", "--to seq")),
+        ("radial", "shots.csv trajectory.npz", "shots", ("trajectory.npz", ".seq")),
     ],
 )
 def test_a_folder_of_a_run_names_its_verb_what_was_measured_and_what_takes_it(tmp_path, readouts, files, counted, ways):
@@ -104,7 +104,7 @@ def test_a_folder_of_a_run_names_its_verb_what_was_measured_and_what_takes_it(tm
     assert not counted or rows[counted].startswith("30: 0, 1, 2,")
     assert rows["holds"] == ", ".join(sorted(path.name for path in made.iterdir() if not path.name.startswith(".")))
     assert all(way in rows["next"] for way in ways) and ("--mask" in rows["next"]) == ("SCAN" in "".join(ways))
-    assert ("--to seq" in rows["next"]) == ("--to seq" in "".join(ways))
+    assert (".seq" in rows["next"]) == (".seq" in "".join(ways))
     if readouts:
         assert numbers_in(read_run(made).measured) == [30, 120]
 

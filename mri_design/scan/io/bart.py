@@ -117,7 +117,7 @@ def opened(path: Path, options: ReadOptions) -> Source:
     ------
     InputError
         For any other pair, naming the file and the field; also for zeros and ones alone, which are a mask, as
-        ``mri-design export --to cfl`` writes it.
+        ``mri-design export`` writes it.
     """
     header = stored_arrays.read_header_file(pair_of(path)[1], options)
     dims = None if options.dims is None else tuple(options.dims)

@@ -291,7 +291,7 @@ def read_mask(
     ----------
     path : Path
         A ``.npy`` file of flags, zeros and ones, or numbers of lines, or (ky, kz) of the samples of a plane; a BART
-        pair of zeros and ones, as ``bart pattern`` and ``mri-design export --to cfl`` write it: (kx, ky), or
+        pair of zeros and ones, as ``bart pattern`` and ``mri-design export`` write it: (kx, ky), or
         of a plane (1, ky, kz).
     measured : bool array, shape (ky,)
         Lines (or readouts of a trajectory) that hold data; the mask may not select others.
