@@ -55,7 +55,7 @@ RUN = 256
 RECENT = 3
 """Iterations whose mean step and mean momentum decide how far `ConjugateGradients.extrapolated` goes."""
 MOST_MOMENTUM = 0.5
-"""Largest momentum that is reckoned with there: twice the step leaves the error in the norm of A what it was."""
+"""Largest momentum that the extrapolation uses: with twice the step the error in the norm of A stays the same."""
 
 
 def real_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:

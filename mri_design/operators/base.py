@@ -3,8 +3,8 @@
 A subclass gives its shapes to ``__init__`` and writes ``_apply`` and ``_adjoint``; everything else follows.
 Leading axes of an argument are a batch: an operator with ``in_shape = (ky, kx)`` maps ``(batch, ky, kx)``.
 Arguments may be nested lists of numbers; whole numbers and booleans are taken for floating-point ones.
-Inner products are Re<a, b> = sum(Re(conj(a) b)), so an operator may be merely real-linear on complex arrays
-(taking real parts, say); it then says so with ``complex_linear = False``.
+Inner products are Re<a, b> = sum(Re(conj(a) b)), so that an operator may be only real-linear on complex arrays, as the
+real part is; it then has ``complex_linear = False``.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class LinearOperator(ABC):
     Raises
     ------
     InputError
-        When applied to anything that is not numbers of that shape, or composed with what is no operator.
+        If applied to anything but numbers of that shape, or composed with anything but an operator.
     """
 
     __array_ufunc__ = None  # so that ``array * A`` and ``array @ A`` come here and are refused in words
@@ -118,7 +118,7 @@ class LinearOperator(ABC):
         return self._adjoint(self._checked(v, self.out_shape))
 
     def __getstate__(self) -> dict[str, object]:
-        """State without cached values, made again where they are needed: operators travel between processes."""
+        """The state without cached values, which a process computes again when it needs them."""
         kind = type(self)
         return {n: v for n, v in vars(self).items() if not isinstance(getattr(kind, n, None), cached_property)}
 
@@ -209,7 +209,7 @@ class LinearOperator(ABC):
         return powers
 
     def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
-        """Noise of unit variance per real component on ``count`` outputs, in single or double precision ``real``."""
+        """Draw noise of unit variance per real component, ``count`` outputs in single or double precision ``real``."""
         numbers = rng.standard_normal((count, *self.out_shape, 1 + self.out_complex), dtype=real.type)
         return numbers.view(np.result_type(real, np.complex64) if self.out_complex else real)[..., 0]
 
@@ -227,13 +227,13 @@ class LinearOperator(ABC):
         return self.unit_noise(rng, count, real)
 
     def adjoint_of_noise(self, shared: Array) -> Array:
-        """A^H e for the `unit_noise` e that the same generator makes as it made ``shared``."""
+        """A^H e for the `unit_noise` e of the generator that ``shared`` was drawn from."""
         return self._adjoint(shared)
 
     def rotated(self, data: Array) -> tuple[LinearOperator, Array]:
         """Q A and Q ``data`` with a unitary Q that makes products cheap: |data - A u| is the same for every u.
 
-        By default nothing is known, and Q is the identity.
+        By default Q is the identity.
         """
         return self, data
 
@@ -462,7 +462,7 @@ def in_parts(s: Array) -> Array:
 
 
 def from_parts(v: Array) -> Array:
-    """Real (..., 2) -> complex (...,)."""
+    """Real array (..., 2) -> complex array (...,)."""
     return np.ascontiguousarray(v).view(np.result_type(v.dtype, np.complex64))[..., 0]
 
 

@@ -21,7 +21,13 @@ from mri_design.operators.fourier import LineTransform, SpectralFilter, centred,
 
 
 class CentredFFT(LinearOperator):
-    """Image (ky, kx) -> k-space (ky, kx), unitary."""
+    """Image (ky, kx) -> k-space (ky, kx): the centred, orthonormal Fourier transform, a unitary operator.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Grid (ky, kx); the origin of image and k-space is at index ``N // 2``.
+    """
 
     def __init__(self, shape: tuple[int, int]) -> None:
         super().__init__(shape, shape)
@@ -41,7 +47,14 @@ class CentredFFT(LinearOperator):
 
 
 class LineSampling(LinearOperator):
-    """(..., ky, kx) -> (..., line, kx), the lines in the order given.
+    """k-space (..., ky, kx) -> its measured lines (..., line, kx), in their order.
+
+    Parameters
+    ----------
+    lines : sequence of int, or bool array (ky,)
+        Numbers of the lines, or a mask that is true for them.
+    shape : tuple of int
+        Of the input.
 
     Raises
     ------
@@ -197,7 +210,7 @@ class CartesianLines(_CartesianEncoding):
         return type(self)(self.lines.tolist(), self.grid, None)
 
     def columns(self, u: Array) -> Array:
-        """X u with readouts transformed back, (..., coil, line, x): what a line says of each column of the image.
+        """X u with readouts transformed back, (..., coil, line, x): the samples of every column of the image.
 
         Parameters
         ----------
@@ -229,7 +242,7 @@ class CartesianLines(_CartesianEncoding):
 
     @cached_property
     def gram(self) -> LinearOperator:
-        """X^H X, made once."""
+        """X^H X, computed once."""
         mask = scipy.fft.ifftshift(self.mask).astype(float)
         return _CartesianGram(self.grid, lambda u: self._along_ky.filtered(u, mask))
 

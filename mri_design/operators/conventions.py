@@ -1,8 +1,6 @@
-"""Conventions of k-space: its centred orthonormal Fourier transform, and readouts chosen by number or by a mask.
+"""Conventions of arrays: the centred orthonormal transform of k-space, masks and numbers of readouts, memory layouts.
 
-The transforms are NumPy's: to import SciPy's takes longer than to describe a scan.
-
-Last come the arrays that compiled loops may work on, and how these see them; asked before anything is compiled.
+The transforms are NumPy's, because importing SciPy takes longer than describing a scan.
 """
 
 from __future__ import annotations
@@ -85,7 +83,7 @@ def mask_flags(given: ArrayLike, *shapes: tuple[int, ...], field: str, unit: str
 
 
 def chosen_numbers(chosen: Chosen, shape: tuple[int, ...], unit: str) -> Sequence[int]:
-    """Numbers of what is chosen; those that are numbers already come back as they are.
+    """Numbers of the chosen lines, samples or shots; a list of numbers is returned as it is.
 
     Parameters
     ----------
@@ -118,7 +116,7 @@ def chosen_numbers(chosen: Chosen, shape: tuple[int, ...], unit: str) -> Sequenc
 def chosen_flags(
     chosen: Chosen, *shapes: tuple[int, ...], field: str = "lines", unit: str = "line"
 ) -> NDArray[np.bool_]:
-    """Flags of what is chosen, by numbers along the first of the shapes or by a mask of any of them.
+    """Flags of the chosen lines, samples or shots, from numbers along the first of the shapes or a mask of any of them.
 
     Raises
     ------

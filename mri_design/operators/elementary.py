@@ -1,6 +1,6 @@
-"""Elementary operators: products by pixel, parts of complex images, receive coils, their mixing, and no rows at all.
+"""Elementary operators: pixelwise products, real and imaginary parts, receive coils, and matrices.
 
-Matrices are here, too: dense, sparse or on disk, and single rows of any operator as numbers.
+A matrix may be dense, sparse, or a file that is read in slabs. All operators follow the interface of `LinearOperator`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ from mri_design.operators.conventions import compilable, laid_out
 
 
 class Identity(ScalarOperator):
-    """u -> u: the image's own pixels as coefficients.
+    """u -> u: the pixels of the image are the coefficients.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of an image, or of any other input.
+    is_complex : bool
+        Whether an entry is one complex or one real unknown.
 
     Raises
     ------
@@ -47,7 +54,14 @@ class Identity(ScalarOperator):
 
 
 class Diagonal(LinearOperator):
-    """u -> d * u for an array ``d`` of the shape of one input.
+    """u -> d * u, entry by entry.
+
+    Parameters
+    ----------
+    diagonal : array
+        d, of the shape of one input.
+    is_complex : bool
+        Whether an entry is one complex or one real unknown.
 
     Raises
     ------
@@ -76,7 +90,10 @@ class Diagonal(LinearOperator):
 
 
 class RealImage(LinearOperator):
-    """A real image seen as a complex one; the adjoint takes the real part."""
+    """Real image -> the same image with complex numbers; the adjoint takes the real part.
+
+    Composed with a measurement (``X @ RealImage(shape)``) it makes the image real.
+    """
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape, shape, in_complex=False, out_complex=True)
@@ -89,9 +106,9 @@ class RealImage(LinearOperator):
 
 
 class RealAndImaginary(LinearOperator):
-    """Complex s -> real array with a last axis (real part, imaginary part).
+    """Complex coefficients s -> real array with a last axis (real part, imaginary part).
 
-    Placed in front of a site it gives each part a site of its own; without it a site acts on the modulus.
+    With it each part has its own site; without it a site acts on the modulus of a coefficient.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -105,7 +122,7 @@ class RealAndImaginary(LinearOperator):
 
 
 class NoRows(LinearOperator):
-    """u -> nothing, an array of length zero: X of a model without a Gaussian factor."""
+    """u -> an array of length zero: the measurement X of a model without a Gaussian likelihood."""
 
     def __init__(self, shape: Shape, *, is_complex: bool = True) -> None:
         super().__init__(shape, (0,), in_complex=is_complex, out_complex=is_complex)
@@ -163,7 +180,20 @@ class Coils(LinearOperator):
 
 
 class CoilMixing(LinearOperator):
-    """y -> M y along the first axis of the data, one matrix for all samples."""
+    """y -> M y along the coil axis (the first) of k-space data; whitening, for example.
+
+    Parameters
+    ----------
+    matrix : array, shape (coil, coil)
+        M, the same for all samples.
+    shape : tuple of int
+        Of the data, coils first.
+
+    Raises
+    ------
+    InputError
+        For a matrix of another shape.
+    """
 
     def __init__(self, matrix: Array, shape: Shape, *, is_complex: bool = True) -> None:
         if matrix.shape != (shape[0], shape[0]):
@@ -185,7 +215,20 @@ class CoilMixing(LinearOperator):
 
 
 class RealMatrix(LinearOperator):
-    """y -> M y on (real parts, imaginary parts) of the data, or on the data themselves where they are real."""
+    """y -> M y on the stacked (real parts, imaginary parts) of complex data, or on real data.
+
+    Parameters
+    ----------
+    matrix : real array, shape (n, n)
+        M, with one row for every real number of the data.
+    shape : tuple of int
+        Of the data.
+
+    Raises
+    ------
+    InputError
+        For a matrix of another shape.
+    """
 
     def __init__(self, matrix: Array, shape: Shape, *, is_complex: bool = True) -> None:
         super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex, complex_linear=not is_complex)
@@ -210,8 +253,8 @@ class RealMatrix(LinearOperator):
 class PhasedParts(LinearOperator):
     """u -> parts of ``analysis(e^{-i phi} u)``: real output with a last axis (real part, imaginary part).
 
-    Where phi is the image's own phase, e^{-i phi} u is real, its imaginary part small, and sites of their own on the
-    two parts say so; k-space then has conjugate symmetry, line k informs about line -k.
+    If phi is the phase of the image, e^{-i phi} u is nearly real. Sites on each of the two parts express this: k-space
+    then has conjugate symmetry, and line k informs about line -k.
 
     Parameters
     ----------
@@ -458,7 +501,7 @@ SLAB_ROWS = 1024
 
 
 class RowsOnDisk(LinearOperator):
-    """A real matrix that stays in a ``.npy`` file: products read it in slabs, `rows` reads what is asked for.
+    """A real matrix in a ``.npy`` file: products read it in slabs, `rows` reads single rows.
 
     Parameters
     ----------

@@ -293,7 +293,7 @@ class NonUniformFourier(LinearOperator):
 
     @cached_property
     def gram(self) -> LinearOperator:
-        """X^H X, made once."""
+        """X^H X, computed once."""
         return self.toeplitz_gram()
 
     def toeplitz_gram(self, weights: Array | float = 1.0) -> LinearOperator:
@@ -313,7 +313,7 @@ class NonUniformFourier(LinearOperator):
 
     @cached_property
     def _nearest(self) -> Array:
-        """The eigenvalues of the circulant nearest to X^H X, made once."""
+        """The eigenvalues of the circulant nearest to X^H X, computed once."""
         return chan_spectrum(self._spread(1.0), self.maps)
 
     def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:

@@ -14,7 +14,7 @@ from mri_design.operators.conventions import compilable, laid_out
 
 
 class InPlace(LinearOperator):
-    """An operator whose weighted Gram product is made by `add_weighted_gram`."""
+    """An operator whose `weighted_gram` is computed by `add_weighted_gram`."""
 
     @abstractmethod
     def add_in_place(self, weights: Array, u: Array, total: Array) -> None:

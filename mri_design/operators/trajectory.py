@@ -59,7 +59,7 @@ def look_of_trajectory(trajectory: ArrayLike, shape: tuple[int, int]) -> tuple[s
     largest : float
         Largest absolute value of a coordinate.
     cure : str
-        How to turn it into this package's convention; empty where nothing is to be done, or nothing is known.
+        How to turn it into this package's convention; empty if it is in this convention, or in none that is known.
 
     Raises
     ------

@@ -207,7 +207,7 @@ class Site(ABC):
     offers: frozenset[str] = frozenset({"fixed", "conjugate"})
     """Capabilities of the site; an instance may have more or less than its class."""
     role: Role = "prior"
-    """Role of a block of these sites where it does not say otherwise: a belief, or data."""
+    """Role of a block of these sites by default: prior knowledge, or data."""
     shift: Values | float = 0.0
     """The slope b of the odd part b s / sigma, dimensionless, broadcastable to the coefficients."""
     breaks: tuple[float, ...] = (0.0,)
@@ -433,7 +433,7 @@ class MovingSite(Site):
 
     @abstractmethod
     def gaussian_form(self, s: Values, z: Values) -> SuperGaussian:
-        """The site of Gaussian form that bounds this one and touches it at s (in units of sigma) beside z."""
+        """The site of Gaussian form that bounds this one and touches it at s (in units of sigma), for the tangent z."""
 
 
 def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:
@@ -589,7 +589,7 @@ def refusal(
 ) -> InputError:
     """The message of a site that lacks one capability: of `require_offers`, and of blocks that cannot be built.
 
-    Engines that do without are named where ``offers`` says what there is for them.
+    If ``offers`` is given, engines that take the site are named.
     """
     lacking, wanted, instead = _WORDS.get(need, (f"does not offer {need!r}", f"sites that offer {need!r}", ""))
     if need in SMOOTH and not fault and departure_from_smooth(site) is None:
@@ -624,7 +624,7 @@ def represented(site: Site, field: str = "site") -> SuperGaussian:
 
 
 def unmet_claim(site: Site, offered: str, shape: tuple[int, ...] = ()) -> str | None:
-    """The fault seen in a capability that a site claims; None where nothing is seen."""
+    """The fault of a capability that a site claims; None if the probe finds none."""
     if offered == "bound" and isinstance(site, SuperGaussian):
         return departure_from_super_gaussian(site, shape)
     if offered == "curvature" or (offered == "expansion" and "curvature" in site.offers):
@@ -633,7 +633,7 @@ def unmet_claim(site: Site, offered: str, shape: tuple[int, ...] = ()) -> str | 
 
 
 def departure_from_super_gaussian(site: SuperGaussian, shape: tuple[int, ...] = ()) -> str | None:
-    """The reason why a site is not super-Gaussian, in words; None where nothing is seen.
+    """The reason why a site is not super-Gaussian, in words; None if the probe finds none.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
-"""The interface of variance estimators, the two that need no draws, and what those by draws share.
+"""Marginal variances z = diag(B A^-1 B^H): their interface, exact ones, Lanczos bounds, and the bias of samples.
 
-`Exact`, from a dense Cholesky factor, is the reference and the best choice for small problems; `Lanczos`, from a
-low-rank representation, is cheap and always too small.
+`Exact` takes a dense Cholesky factor; it is the reference, and the best choice for small problems. `Lanczos` sums a
+low-rank representation of A^-1; it is cheap, and a lower bound.
 
-Draws are b ~ N(0, A), solved A u = b. A draw A^-1 b that is solved to a tolerance lacks some of what converges slowly,
-and more draws do not bring it back. Where a control leaves little to the solver, moving every draw on along its next
-direction makes up for most of that without a product with A (`ConjugateGradients.extrapolated`). And a few draws go on
-for some iterations: what that changes in z shows the bias that all of them have in common (`SolvedDraws`).
+Estimators by samples draw b ~ N(0, A) and solve A u = b by conjugate gradients to a tolerance. The error of the
+solutions is a bias of z that more samples do not reduce. `SolvedDraws` solves a few of them further and estimates the
+bias from the change of z. If a control variate leaves little to the solver, one more step along the next search
+direction removes most of the error without a product with A (`ConjugateGradients.extrapolated`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LOOKED_AT = 4096  # coefficients, at most, from which the limits between groups 
 
 
 class VarianceEstimator(Protocol):
-    """Frozen settings that turn a precision into marginal variances of the coefficients of some operators."""
+    """An estimator of marginal variances: settings, and a call that takes the precision A of a posterior."""
 
     def __call__(
         self,
@@ -45,9 +45,11 @@ class VarianceEstimator(Protocol):
         like: Array,
         previous: Variances | None = None,
     ) -> Variances:
-        """z for each operator of ``analyses``; ``like`` is an image whose dtype the computation keeps.
+        """Return z for each operator B of ``analyses``, in units of the noise variance.
 
-        ``previous`` may be what the estimator returned for a nearby precision from an equal ``rng``: a place to start.
+        ``like`` is an image of the shape and precision to compute in.
+
+        ``previous`` may be the result for a nearby precision from an equal ``rng``; its samples start the solver.
         """
         ...
 
@@ -65,7 +67,7 @@ def require_estimator(**settings: Any) -> None:
 
 @dataclass
 class RunningMean:
-    """Mean over draws that come some at a time.
+    """Mean over draws, of which some are added at a time.
 
     Parameters
     ----------
@@ -105,17 +107,17 @@ def mean_over_draws(parts: Iterable[Array]) -> RunningMean:
 
 
 def starting_draws(previous: Variances | None, rhs: Array) -> Array | None:
-    """Draws to start the solves for ``rhs`` from; None where there are none, or not as many."""
+    """Earlier draws to start the solver for ``rhs`` from; None if there are none of that shape."""
     made = None if previous is None else previous.samples
     return made.astype(rhs.dtype, copy=False) if made is not None and made.shape == rhs.shape else None
 
 
 def not_positive_definite() -> InputError:
-    """The error to raise where A has no inverse."""
+    """The error to raise if A has no inverse."""
     return InputError(
         "posterior precision",
         "a matrix that is not positive definite",
-        "X and B without a common null space, and site precisions that rounding leaves something of beside X",
+        "X and B without a common null space, and site precisions that are not lost in the rounding of X^H X",
         "Add a block of sites on the pixels; or, where the noise variance is tiny, give a larger one.",
     )
 
@@ -135,7 +137,7 @@ class SolvedDraws:
     further : array, shape (len(going_on), *image shape), optional
         The same draws after that, extrapolated if the others are.
     left : float
-        The residuals of ``further`` relative to what they were, below 1.
+        The residuals of ``further`` relative to those of the same draws before, below 1.
     """
 
     draws: Array

@@ -1,8 +1,8 @@
-"""Variances from posterior samples: what a simpler operator explains of them is replaced by its exact value.
+"""Variances from posterior samples, with control variates: a simpler operator whose variances are known exactly.
 
-`CirculantControl` has closed forms of a circulant P beside A: what is known exactly of t = B P b for b ~ N(0, A). Where
-the control's first moment alone is known, every coefficient takes the fraction of it that explains most (`Fractions`).
-Beside sites that know the image's phase there is a control of its own (`PhasedControl`).
+For b ~ N(0, A) a sample is s = B A^-1 b, and t = B P b is its control for a P near A^-1. `CirculantControl` has the
+moments of t for a circulant P in closed form, `PhasedControl` those for models of the image's phase. If the first
+moment alone is known, every coefficient takes the fraction of t that explains most of its sample (`Fractions`).
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ class _Form:
         return self.pairs(s).reshape(len(s), self.over, self.size, self.parts, -1)
 
     def known(self, first: Array, like: Array) -> Array:
-        """E Re t s* from what it is per real component."""
+        """E Re t s* of every coefficient, from that per real component."""
         components = 2 if self.parts == 1 else 1
         return laid_out(components * first, first.shape, like).reshape(self.over, self.size, self.parts)
 
@@ -315,7 +315,7 @@ class PhasedControl:
 
 
 LEAST = 0.1
-"""Least z beside that of the plain draws, where the scatter of a few terms would make it smaller, or negative."""
+"""Least z as a part of that of plain sampling: the scatter of a few terms may make it smaller, or negative."""
 
 Control = CirculantControl | ColumnControl | PhasedControl
 
@@ -351,8 +351,8 @@ class ControlVariate:
     with_bias : bool
         Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
     extrapolated : bool
-        Whether draws beside a control are moved on from where the solver stopped, which takes no product. Designs,
-        which judge lines by the draws themselves, leave them there; lines of several coils without a
+        Whether draws with a control take one more step after the solver has stopped, which costs no product. Designs,
+        which judge lines by the draws themselves, set it to False; lines of several coils without a
         control by columns then stay with plain sampling.
 
     Raises
@@ -364,12 +364,12 @@ class ControlVariate:
     Notes
     -----
     With a1 = diag(B P B^H) and a2 = diag(B P A P B^H) exact (circulant P, one coil),
-    z = a1^2 / a2 + Var(s - (a1 / a2) t). Where a2 is not known (columns beside wavelets), E[t s*] = a1 still holds
-    exactly, and z = a1 + E[Re (s - t) s*]. Beside sites on rows that are no shifted filters, and where X^H X is not
-    circulant itself, a circulant P explains less, and z = w a1 + E[Re (s - w t) s*] for any w that a draw has no part
-    in: the best one for the other draws, around the pixel. For sites on pixels and differences columns are exact and
-    nothing is left to sample: the kind is then "exact", unless other coefficients are asked for that had to be sampled,
-    and no product with A is spent. Columns also are the better preconditioner.
+    z = a1^2 / a2 + Var(s - (a1 / a2) t). Where a2 is not known (columns, with wavelets among the sites), E[t s*] = a1
+    still holds exactly, and z = a1 + E[Re (s - t) s*]. With sites on rows that are no shifted filters, and where X^H X
+    is not circulant itself, a circulant P explains less, and z = w a1 + E[Re (s - w t) s*] for any w that is
+    independent of the draw: the best one for the other draws, around the pixel. For sites on pixels and differences
+    columns are exact and nothing is left to sample: the kind is then "exact", unless other coefficients had to be
+    sampled, and no product with A is spent. Columns also are the better preconditioner.
 
     ``std_error`` of the result is that of the sampled part, estimated from the K draws, and shrinks as there are more
     of them. ``bias`` does not: every solve stops at the tolerance, and z is off by what all of them lack. Beside a

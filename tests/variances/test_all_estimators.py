@@ -394,4 +394,4 @@ def test_a_limit_that_single_draws_exceed_is_stated(capfd: pytest.CaptureFixture
     precision = precision_of(24)
     real, analyses = precision.site_precisions[0].dtype, [b.analysis for b in precision.blocks]
     assert draws_at_once(0.5, 7, precision.measurement, analyses, real) == 1
-    assert "inference.memory" in capfd.readouterr().err
+    assert "memory" in capfd.readouterr().err

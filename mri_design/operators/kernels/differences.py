@@ -211,7 +211,7 @@ def add_weighted_edges(neighbours: Array, weights: Array, u: Array, out: Array) 
     packed = np.zeros((size, width), dtype=real)
     for first in range(0, len(images), together):
         chunk = slice(first, first + together)
-        _pack(images[chunk], packed, of_image, of_part)  # what is left in other lanes is not taken out again
+        _pack(images[chunk], packed, of_image, of_part)  # lanes that hold no image are not unpacked
         gathered = np.zeros_like(packed)
         _add_lanes(neighbours, weights, packed.reshape(-1), gathered.reshape(-1), COUNT[real.itemsize])
         _unpack(gathered, sums[chunk], of_image, of_part)
@@ -329,7 +329,7 @@ def nearest_patches(image: Array, steps: Array, half: int, count: int) -> tuple[
 def _distances(padded, dy, dx, margin, half, power, patch):
     """Squared differences between the image and itself a step away, summed over the patch around every pixel.
 
-    Sums are made anew for every pixel, in the same order: equal patches have equal sums.
+    Every pixel's sum is computed from its terms in the same order: equal patches have equal sums.
     """
     tall, wide = power.shape
     first = margin - half

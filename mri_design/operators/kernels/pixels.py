@@ -299,7 +299,7 @@ def rounded_shrinkage(level: Array, epsilon: Array, power: Array, iterations: in
 
 @compiled
 def _threshold(level, epsilon, power, unit, limits, iterations, work, out):
-    """``limits``: what a step may leave, the least that is told from nothing, and the least beside one."""
+    """``limits``: accuracy of the solution, smallest normal number, rounding of one."""
     levels, rounding = work[0], work[1]
     one = unit / unit
     for first in range(0, power.size, BLOCK):
@@ -324,7 +324,7 @@ def _spread(values, unit, first, last, block):
 def _solve(levels, rounding, power, limits, iterations, a, e, x):
     """x for a block of sites, in loops with so few arrays that the compiler joins lanes.
 
-    Where m is so small beside the root of epsilon that x is known, it is taken to be no smaller than that.
+    If m is tiny relative to the root of epsilon, x is known, and m is taken to be no smaller than its rounding.
     """
     accuracy, tiny, least = limits
     one, zero, count = accuracy / accuracy, accuracy - accuracy, power.size
@@ -408,8 +408,8 @@ def split(given: Array, copies: Array, scaled: Array, factor: Array, weight: flo
     Returns
     -------
     five floats
-        Squared norms of given - copies, of the change of the copies, and of given, copies and scaled, where ``given``
-        is what it was.
+        Squared norms of given - copies, of the change of the copies, and of given, copies and scaled, with
+        ``given`` as it was before.
     """
     sums = np.zeros(5)
     _split(*flat_numbers(given, copies, scaled), factor.reshape(-1), scaled.real.dtype.type(weight), sums)

@@ -116,7 +116,7 @@ def level_apart(source, at, work, level, ring, parts, low, high, count, weights,
     """An image at ``source[at:]``, ``level`` of `_Plan`, into bands, the first word of which is for ky.
 
     ``ring`` has room for as many rows as filters have taps, the beginning of ``work`` for a row and its periodic
-    margins. ``weights``, where there are any, have rows of ``width``; they multiply the bands, but low-low on the
+    margins. ``weights``, which may be empty, have rows of ``width``; they multiply the bands, but low-low on the
     ``last`` level only.
     """
     half_rows, half, _, stride, half_stride = level[:5]
