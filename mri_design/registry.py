@@ -1,7 +1,8 @@
-"""Parts that have a name: how names are checked, and how a part of this package is loaded when it is first made.
+"""Parts by name: blocks, sites and readers of this package, of scripts, and of other installed packages.
 
-Tables of names are read to list them and to check recipes, long before anything is computed; so they hold where a part
-is, not the part itself.
+Recipes are checked and names are listed before anything is computed, so a table holds the place of a part (`Shipped`)
+and loads it at its first use. Scripts add parts by `register_block`, `register_site` and their like; an installed
+package declares entry points, which `installed_parts` reads.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from mri_design.errors import InputError, described
+from mri_design.errors import InputError, described, say_once
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "vd": ("vd-polynomial",),
@@ -35,13 +38,18 @@ def split_name(name: str) -> tuple[str, str | None]:
 
 
 def full_name(name: str, known: Collection[str]) -> str:
-    """The name of a part by which it is ``known``, where ``name`` is an alias of it; any other name as it is.
+    """The name of a part by which it is ``known``, if ``name`` is an alias of it; any other name unchanged.
 
-    A setting behind the family stays: ``vd:3`` is ``vd-polynomial:3``.
+    A setting behind the family stays: ``vd:3`` is ``vd-polynomial:3``. A name that is neither makes `installed_parts`
+    look for parts of other packages, which may add it to the table.
     """
     family, _ = split_name(name)
-    meant = () if family in known else (one for one in ALIASES.get(family, ()) if one in known)
-    return f"{next(iter(meant), family)}{name.removeprefix(family)}"
+    if family in known:
+        return name
+    meant = [one for one in ALIASES.get(family, ()) if one in known]
+    if not meant:
+        installed_parts()
+    return f"{meant[0] if meant else family}{name.removeprefix(family)}"
 
 
 @dataclass(frozen=True)
@@ -70,8 +78,10 @@ class Shipped:
         return part(*arguments, **self.fields, **fields)
 
 
-def require_part(kind: str, name: str, make: object, makes: str = "a function or a class that makes it") -> None:
-    """Refuse to register a part under a name that lists and shells would take apart, or one that makes nothing.
+def require_part(
+    kind: str, name: str, make: object, makes: str = "a function or a class that makes it", *, known: object = None
+) -> None:
+    """Refuse a part that cannot be registered: not callable, a name that shells would split, a name of this package.
 
     Parameters
     ----------
@@ -83,6 +93,8 @@ def require_part(kind: str, name: str, make: object, makes: str = "a function or
         A class, or a function that makes the part.
     makes : str
         What ``make`` has to be, for messages.
+    known : object, optional
+        What has the name now. A part of a script may be registered again; one of this package is not replaced.
 
     Raises
     ------
@@ -95,6 +107,8 @@ def require_part(kind: str, name: str, make: object, makes: str = "a function or
         raise InputError(f"{kind} {name}", described(make), makes)
     if name != name.lower() or not all(part.isalnum() for part in name.split("-")):
         raise InputError(kind, repr(name), "lower-case letters, digits and hyphens")
+    if isinstance(known, Shipped):
+        raise InputError(kind, repr(name), "a name that no part of mri_design has", "Choose another name.")
 
 
 BlockMaker = Callable[..., Any]
@@ -121,9 +135,9 @@ def register_block(kind: str, make: BlockMaker) -> None:
     Raises
     ------
     InputError
-        For another name, or something that cannot be called.
+        For another name, one of this package's own, and something that cannot be called.
     """
-    require_part("block kind", kind, make)
+    require_part("block kind", kind, make, known=BLOCKS.get(kind))
     BLOCKS[kind] = make
 
 
@@ -140,9 +154,9 @@ def register_site(name: str, make: SiteMaker) -> None:
     Raises
     ------
     InputError
-        For another name, or something that cannot be called.
+        For another name, one of this package's own, and something that cannot be called.
     """
-    require_part("site", name, make)
+    require_part("site", name, make, known=SITES.get(name))
     SITES[name] = make
 
 
@@ -205,3 +219,38 @@ READERS: list[Reader] = [
 """Formats that are read, a module of scan/io and a line each, in the order in which a file is asked for their marks."""
 BART = _reader("BART .cfl with its .hdr", "bart", series=True, arrays=True)
 """Recognised by names, because only one file of a pair need be named."""
+INSTALLED: list[Reader] = []
+"""Readers of other packages, which `installed_parts` finds."""
+
+
+def _add_reader(_: str, reader: Any) -> None:
+    if not isinstance(reader, Reader):
+        raise InputError("reader", described(reader), "a mri_design.formats.Reader")
+    INSTALLED.append(reader)
+
+
+@cache
+def installed_parts() -> None:
+    """Register the parts of other packages once: entry points of the groups that follow.
+
+    =========================  =========================================================================================
+    ``mri_design.sites``       by its name, a function as of `register_site`
+    ``mri_design.strategies``  by its name, a strategy's class as of `register_strategy`; its attribute ``encodings``
+                               says what it chooses, lines if it has none
+    ``mri_design.readers``     a `Reader`, which is asked after those of this package
+    =========================  =========================================================================================
+
+    It is called when a name, or the format of a file, is unknown. A part that cannot be loaded is named on stderr.
+    """
+    strategy = Shipped("experiment.strategies", "register_strategy")
+    adds: dict[str, Callable[[str, Any], object]] = {
+        "sites": register_site,
+        "strategies": lambda name, made: strategy(name, made, getattr(made, "encodings", ("lines",))),
+        "readers": _add_reader,
+    }
+    for group, add in adds.items():
+        for entry in entry_points(group=f"mri_design.{group}"):
+            try:
+                add(entry.name, entry.load())
+            except Exception as error:  # whatever another package raises
+                say_once(f"{entry.value}, an entry point of mri_design.{group}, is left out: {error}")

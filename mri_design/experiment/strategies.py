@@ -117,7 +117,6 @@ def register_strategy(
         For a name with a colon or another character that lists and shells take for their own, an unknown encoding, and
         something that makes no strategy.
     """
-    require_part("strategy", name, make, "its class, or a function that makes it")
     require_choice(("", "nothing", "scan", "truth", "training"), looks_at=looks_at)
     if name in FROM_FILES:
         raise InputError(field="strategy", got=repr(name), wanted="a name that means nothing else")
@@ -125,6 +124,8 @@ def register_strategy(
     unknown = sorted(set(chosen) - set(STRATEGIES))
     if unknown or not chosen:
         raise InputError(field="encodings", got=", ".join(unknown) or "none", wanted=", ".join(STRATEGIES))
+    shipped = next((STRATEGIES[each][name].make for each in chosen if name in STRATEGIES[each]), None)
+    require_part("strategy", name, make, "its class, or a function that makes it", known=shipped)
     drawn = False if looks_at in ("truth", "training") else random
     scan = looks_at != "nothing" if looks_at else None
     known = Known(make, drawn, tuple(tuned), settings or (_power if tuned else None), scan)
@@ -302,11 +303,10 @@ def name_of_strategy(strategy: str | Strategy, encoding: str = "lines") -> str:
     from mri_design.design.strategy import Strategy
 
     require_instance(Strategy, wanted="a name of `strategy_names`, or a Strategy", strategy=strategy)
-    name = strategy.name
-    known = _named(encoding).get(name)
-    if known is not None and type(known.make()) is not type(strategy):
-        raise InputError(f"strategy {name}", described(strategy), f"another name: {name!r} is one that is known")
+    name, known = strategy.name, _named(encoding).get(strategy.name)
     if known is None or known.make() != strategy:
+        if known is not None and type(known.make()) is not type(strategy):
+            raise InputError(f"strategy {name}", described(strategy), f"another name: {name!r} is one that is known")
         register_strategy(name, lambda: strategy, [KINDS[encoding].sort])
     return name
 

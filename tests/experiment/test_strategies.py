@@ -1,5 +1,6 @@
 """Strategies by name: made, listed, tuned, registered, refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -158,7 +159,7 @@ def petal(matrix: int, count: int) -> np.ndarray:
 
 def test_a_family_of_shots_that_is_registered_is_designed_and_reconstructed(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("finufft")
-    monkeypatch.setitem(KINDS, "rosette", KINDS["spiral"])  # taken away again after the test
+    monkeypatch.setitem(KINDS, "rosette", replace(KINDS["spiral"], shot=petal))  # taken away again after the test
     md.register_trajectory("rosette", petal, unit="petal")
     chosen = {"design": {"encoding": "rosette"}, "inference": {"samples": 4}}
     recipe, rule = md.Recipe.of(chosen), md.make_strategy("information-gain", "rosette")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option, require_instance
 from mri_design.operators.conventions import Chosen, chosen_flags
-from mri_design.registry import BART, READERS, Reader, Shipped
+from mri_design.registry import BART, INSTALLED, READERS, Reader, Shipped, installed_parts
 from mri_design.scan.data import ImageStack, Scan
 from mri_design.scan.io import source as sources
 from mri_design.scan.io.bart import AXES, is_bart, pair_of, read_pair
@@ -176,6 +176,9 @@ def _reader_of(path: Path, isolated: bool) -> Reader:
         in_hdf5 = isolated and reader.library == "h5py" and is_hdf5(path)  # the child finds out which of its formats
         if in_hdf5 or reader.recognises(path):
             return reader
+    installed_parts()
+    if found := next((reader for reader in INSTALLED if reader.recognises(path)), None):
+        return found
     got, cure = f"a file starting with {head[:8]!r}", ""
     if other is not None:
         got, cure = other["is"], other["cure"]
