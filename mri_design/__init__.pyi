@@ -30,7 +30,6 @@ from .experiment.strategies import strategy_names as strategy_names
 from .inference.double_loop import DoubleLoop as DoubleLoop
 from .interactive.results import ScanDesign as ScanDesign
 from .interactive.results import ScanImage as ScanImage
-from .interactive.results import ScanVolume as ScanVolume
 from .interactive.results import StrategyComparison as StrategyComparison
 from .interactive.results import load_run as load_run
 from .interactive.scan import LoadedScan as LoadedScan
@@ -52,7 +51,6 @@ __all__ = [  # noqa: RUF022 (in the order of the reference)
     "load",
     "LoadedScan",
     "ScanImage",
-    "ScanVolume",
     "ScanDesign",
     "StrategyComparison",
     "load_run",

@@ -41,7 +41,7 @@ design.plot()
 # %% [markdown]
 # ## All slices
 #
-# Noise is estimated once for the whole volume. The result is a `ScanVolume`: `array` and `std` have the slices along
+# Noise is estimated once for the whole volume. The `array` and `std` of the result have the slices along
 # their first axis, and `to_nifti` writes one file of it.
 
 # %%

@@ -3,8 +3,10 @@
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -30,6 +32,17 @@ def test_names_of_a_subpackage_exist_whatever_was_imported_before(subject: str) 
     for path in pkgutil.iter_modules(getattr(module, "__path__", ())):
         importlib.import_module(f"{module.__name__}.{path.name}")  # sets the module as an attribute of its package
     assert not [name for name in module.__all__ if inspect.ismodule(getattr(module, name))]
+
+
+def test_help_of_the_package_lists_its_subpackages() -> None:
+    assert sorted(re.findall(r"^``(\w+)``", md.__doc__ or "", re.M)) == sorted(SUBJECTS)
+
+
+@pytest.mark.parametrize("kind", [md.LoadedScan, md.ScanImage, md.ScanDesign, md.StrategyComparison])
+def test_help_of_a_result_names_attributes_that_it_has(kind: type) -> None:
+    known = {*dir(kind), *(field.name for field in fields(kind))}
+    named = re.findall(r"``(?:scan|design|image)?\.?([a-z_]+)(?:\([^`]*\))?``", kind.__doc__ or "")
+    assert len(named) >= 3 and {*named} <= known
 
 
 def test_importing_the_package_loads_no_numerics() -> None:

@@ -2,6 +2,5 @@
 
 from .results import ScanDesign as ScanDesign
 from .results import ScanImage as ScanImage
-from .results import ScanVolume as ScanVolume
 from .results import StrategyComparison as StrategyComparison
 from .results import image_png as image_png

@@ -1,6 +1,6 @@
-"""What scripts get of a scan: images with error bars, volumes, and comparisons of strategies.
+"""Results of a scan in memory: images with error bars, designs, and comparisons of strategies.
 
-They are computed as the verbs compute them, written on demand, and show themselves in consoles and notebooks.
+The command line computes the same. A result is written by its `save` or `report`; consoles and notebooks show it.
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ _BARCODE = 24
 
 
 class Saved(Shown):
-    """What was computed and can be written: `save` and `report` leave the folders that the verbs leave."""
+    """Base of results that can be written: `save` and `report` write the folder that the command line writes."""
 
     computation: Computation | None
 
     @property
     def result(self) -> Any:
-        """What the verb computes; None of what was read from a folder, whose scan is not in memory."""
+        """Everything that was computed; None after `load_run`, when the scan is not in memory."""
         return None if self.computation is None else self.computation.result
 
     @property
     def computed(self) -> Computation:
-        """How it was computed; a UsageError for what was read from a folder, without its scan."""
+        """The computation; a UsageError after `load_run`, when the scan is not in memory."""
         if self.computation is None:
-            raise UsageError("it was read from a folder, without its scan: copy the folder, or compute it again")
+            raise UsageError("the result was read from a folder without its scan: copy the folder, or compute it again")
         return self.computation
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the folder that the verb leaves, without its report: arrays, tables, manifest. `load_run` reads it.
+        """Write arrays, tables and manifest into a folder, as the command line does. `load_run` reads it.
 
         Raises
         ------
         UsageError
-            Where the folder holds a finished run, or somebody else's files.
+            If the folder holds a finished run, or other files.
         """
         return self._saved(folder, overwrite=overwrite, reported=False)
 
@@ -107,7 +107,7 @@ def exported(
     *,
     overwrite: bool = False,
 ) -> list[str]:
-    """Write the files of one format (`mri-design export`), and return what is to be said of them."""
+    """Write the files of one format (`mri-design export`), and return sentences that describe them."""
     if field_of_view is not None:
         wanted = "two positive numbers of metres, along ky and kx, as (0.22, 0.22)"
         number_array("field_of_view", field_of_view, wanted=wanted, shape=(2,), kind="positive")
@@ -130,22 +130,32 @@ def mask_png(mask: NDArray[np.bool_], layout: Layout) -> bytes:
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ScanImage(Saved, StoredImage):
-    """An image with error bars, in the units of the scan's file; ``numpy.asarray`` takes it as its complex pixels.
+    """An image with error bars; of several slices, all of them along the first axis.
 
-    `LoadedScan.reconstruct`, `ScanDesign.reconstruct` and `load_run` make it. It has all of `StoredImage`: ``std``,
-    ``mask``, ``draws``, ``noise``, ``g_factor``, ``maps``, ``geometry``, ``error``, ``coverage`` and more.
+    `LoadedScan.reconstruct`, `ScanDesign.reconstruct` and `load_run` return it. ``numpy.asarray(image)`` gives its
+    complex pixels. It has
+
+    - ``array``, complex pixels (ky, kx), or (slice, ky, kx), in the units of the scan's file;
+    - ``std``, the standard deviation of every complex pixel, same shape and units; None if the method has no posterior;
+    - ``error``, the relative error of the image, predicted from ``std`` and found against a reference;
+    - ``mask``, the lines that were used; ``maps``, coil sensitivity maps (coil, ky, kx); ``noise`` and ``g_factor``;
+    - ``geometry``, size and place of the slice in millimetres;
+    - ``draws``, samples of the posterior (draw, ky, kx), if they were asked for.
+
+    Three things to do with it: ``image.interval(0.95)`` bounds the modulus of every pixel, ``image.measure(mask)``
+    gives the mean of a region with its error, and ``image.to_nifti("image.nii.gz")`` writes it.
 
     Parameters
     ----------
     computation : Computation, optional
-        How it was computed; None of an image that was read from a folder, whose scan is not in memory.
+        The computation that made it; None after `load_run`, when the scan is not in memory.
     """
 
     computation: Computation | None = None
 
     @property
     def known(self) -> KnownSlice:
-        """The slice, and what is known about it; a UsageError for an image that was read, without its scan."""
+        """The slice and its calibration; a UsageError after `load_run`, when the scan is not in memory."""
         known: KnownSlice = self.computed.result.known
         return known
 
@@ -162,7 +172,7 @@ class ScanImage(Saved, StoredImage):
 
     @property
     def zero_filled(self) -> NDArray[np.complex64] | None:
-        """What the same lines show without a model, shape (ky, kx); None where it is the image, or was read."""
+        """The zero-filled image of the same lines, shape (ky, kx); None if `array` is zero-filled, or was read."""
         images = [] if self.result is None else self.result.images[1:]
         return np.asarray(images[0].reconstruction.image, dtype=np.complex64) if images else None
 
@@ -173,7 +183,7 @@ class ScanImage(Saved, StoredImage):
 
     @property
     def errors(self) -> ImageMetrics | None:
-        """Errors of the magnitude against the reference, with its noise; None where there is none. `error` judges."""
+        """Errors of the magnitude against the reference and its noise; None without a reference."""
         return self.judged.errors
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -239,7 +249,9 @@ class ScanImage(Saved, StoredImage):
         if self.std is None:
             raise UsageError(f"{self.method} has no posterior to draw from: ask for reconstruct(method='mean')")
         if draws is None or draws.shape[-3] < count or seed not in (None, self.seed):
-            raise UsageError(f"its posterior is gone, and its draws are kept: ask for reconstruct(draws={count})")
+            raise UsageError(
+                f"only the posterior of a single slice in memory can be sampled: use reconstruct(draws={count})"
+            )
         return np.asarray(draws[..., :count, :, :])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -258,7 +270,7 @@ class ScanImage(Saved, StoredImage):
         region : array, str or Path
             Flags, or whole numbers from 1 for several regions, on the grid of the image, or a file of such.
         against : array, str or Path, optional
-            Another region: differences to it are told, in the place of those of all pairs.
+            Another region: differences from it are returned, instead of those of all pairs.
 
         Returns
         -------
@@ -282,8 +294,19 @@ class ScanImage(Saved, StoredImage):
         masks = [RegionMask.of(one) if (path := file_given(one)) is None else RegionMask.read(path) for one in asked]
         return means_of(slices_of(self), *masks)
 
+    @property
+    def _slices(self) -> list[tuple[int, NDArray[np.complex64]]]:
+        """Numbers and images of a volume's slices, in its first frame."""
+        return list(zip(self.numbers, self.array[0] if self.frames else self.array, strict=True))
+
     def plot(self) -> Drawing:
-        """The image, its error bars and, where a reference is known, the actual error: a figure of matplotlib."""
+        """A figure of matplotlib: the image, its error bars and, against a reference, the actual error.
+
+        Of several slices it shows the images side by side on one grey scale, those of the first frame.
+        """
+        if self.numbers:
+            panels = [ImagePanel(one, f"slice {number}") for number, one in self._slices]
+            return plots.image_grid(panels, self.frame, _COLUMNS)
         caption = str(self.error)
         doubt = [] if self.std is None else plots.doubt_panels(self.std, self.array, self.reference)
         return plots.image_grid(
@@ -307,7 +330,7 @@ class ScanImage(Saved, StoredImage):
         Returns
         -------
         list of str
-            What is in the files, and what nobody knows, as ``mri-design export`` says it.
+            What is in the files and which facts are unknown, as ``mri-design export`` prints it.
 
         Raises
         ------
@@ -330,7 +353,10 @@ class ScanImage(Saved, StoredImage):
         others = "" if found is None else f"PSNR {found.psnr:.1f} dB and SSIM {found.ssim:.3f} inside the object"
         rows, columns = self.array.shape[-2:]
         used = f"{count_text(int(np.count_nonzero(self.mask)), kind.unit)} out of {self.mask.size}"
+        mean = f", mean error {self.error}" if str(self.error) else ""
+        slices = f"{len(self.numbers)} of {self.of_scan}{mean}; slice {self.shown} is described below"
         return {
+            "slices": slices if self.numbers else "",
             "image": f"{rows} x {columns} pixels of {used}",
             "error bars": bars if factor is None else f"{bars}, {told('error_bars', factor, template='image')}",
             "coverage": "" if self.coverage is None else self.coverage.short,
@@ -344,39 +370,15 @@ class ScanImage(Saved, StoredImage):
 
     @property
     def _pictures(self) -> Sequence[tuple[str, bytes]]:
+        if self.numbers:  # some slices, evenly spread over the volume
+            every, layout = -(-len(self.numbers) // _COLUMNS), self.frame.layout
+            return [(f"slice {number}", image_png(one, layout)) for number, one in self._slices[::every]]
         bars = [] if self.std is None else [("error bars", image_png(self.std, self.frame.layout, error=True))]
         return [("image", image_png(self.array, self.frame.layout)), *bars]
 
 
-class ScanVolume(ScanImage):
-    """Images of several slices, with error bars; what is said of one slice is said of the one in the middle."""
-
-    @property
-    def _slices(self) -> list[tuple[int, NDArray[np.complex64]]]:
-        """Numbers and images, of the first frame where there are several."""
-        return list(zip(self.numbers, self.array[0] if self.frames else self.array, strict=True))
-
-    def plot(self) -> Drawing:
-        """The slices side by side on one grey scale, of the first frame: a figure of matplotlib."""
-        panels = [ImagePanel(one, f"slice {number}") for number, one in self._slices]
-        return plots.image_grid(panels, self.frame, _COLUMNS)
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """Main facts in words, by what they are about."""
-        mean = f", mean error {self.error}" if str(self.error) else ""
-        slices = f"{len(self.numbers)} of {self.of_scan}{mean}; slice {self.shown} is described below"
-        return {"slices": slices, **super().facts}
-
-    @property
-    def _pictures(self) -> Sequence[tuple[str, bytes]]:
-        """Some slices, evenly spread over the volume."""
-        every = -(-len(self.numbers) // _COLUMNS)
-        return [(f"slice {number}", image_png(one, self.frame.layout)) for number, one in self._slices[::every]]
-
-
 @naming_arguments
-def load_run(folder: str | os.PathLike[str]) -> ScanDesign | ScanImage | ScanVolume | StrategyComparison | StoredRun:
+def load_run(folder: str | os.PathLike[str]) -> ScanDesign | ScanImage | StrategyComparison | StoredRun:
     """Read what `save`, or a verb, has left in a folder: the same object, without the scan.
 
     Of ``mri-design protocol``, which makes no image, it is the `StoredRun` with the mask and its decisions.
@@ -404,16 +406,17 @@ def load_run(folder: str | os.PathLike[str]) -> ScanDesign | ScanImage | ScanVol
         return StrategyComparison(**vars(run))
     if not isinstance(run, StoredImage):
         return run
-    image = (ScanVolume if run.numbers else ScanImage)(**vars(run))
+    image = ScanImage(**vars(run))
     return image if run.trace is None else ScanDesign(image)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ScanDesign(Saved):
-    """A finished design of one scan; `LoadedScan.design` and `load_run` make it.
+    """A finished design: the chosen lines in order, and the image made from them.
 
-    ``result`` is what ``mri-design design`` computes: ``result.account``, ``result.acquisition`` and more; None of a
-    design that was read from a folder.
+    `LoadedScan.design` and `load_run` return it. ``design.lines`` are the numbers of the lines in the order of choice,
+    ``design.mask`` the same as flags (ky,), ``design.trace`` every decision, ``design.reconstruct()`` the image.
+    ``design.result`` has everything that ``mri-design design`` computes; it is None after `load_run`.
 
     Parameters
     ----------
@@ -433,13 +436,13 @@ class ScanDesign(Saved):
 
     @property
     def trace(self) -> DesignTrace:
-        """Every decision, with what was predicted and what was measured."""
+        """Every decision, with predictions and measurements."""
         assert self.image.trace is not None
         return self.image.trace
 
     @property
     def ended(self) -> str:
-        """Why it ended with that many lines, or else its status."""
+        """The reason why the design ended."""
         return self.image.ended
 
     @property
@@ -499,7 +502,9 @@ class ScanDesign(Saved):
         if method is None:
             return self.image
         if self.computation is None or self.reconstructed is None:
-            raise UsageError("it was read from a folder, without its scan: load that, and give the mask")
+            raise UsageError(
+                "the design was read from a folder without its scan: use md.load(...).reconstruct(design.mask)"
+            )
         work, request = self.computation.work, self.result.request
         if request.of_shots:
             raise UsageError("samples along shots were made for the design: give the method in its recipe")
@@ -554,15 +559,15 @@ class ScanDesign(Saved):
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class StrategyComparison(Saved, StoredComparison):
-    """Strategies compared on one scan; `LoadedScan.compare` and `load_run` make it.
+    """Errors of several strategies on one scan, by number of lines.
 
-    ``result`` is what ``mri-design compare`` computes; None of a comparison that was read from a folder. Beside what is
-    here it has all of `StoredComparison`: ``tables``, ``methods``, ``kind``.
+    `LoadedScan.compare` and `load_run` return it. ``errors`` are the mean relative errors, ``rows`` the table with
+    their spread. ``result`` has everything that ``mri-design compare`` computes; it is None after `load_run`.
 
     Parameters
     ----------
     computation : Computation, optional
-        How it was computed; None of one that was read from a folder.
+        The computation that made it; None after `load_run`.
     """
 
     computation: Computation | None = None

@@ -73,17 +73,17 @@ _WIDE = 100
 
 
 def named_file(path: str | os.PathLike[str]) -> str:
-    """A path with ``~`` for one's home, or the name of an input that is no file, as text."""
+    """A path as text, ``~`` replaced by the home folder; other names of inputs unchanged."""
     return os.path.expanduser(os.fspath(path))
 
 
 def file_given(value: object) -> Path | None:
-    """The path that an argument gives; None for an array, another object, and None."""
+    """The path in an argument; None if it is an array, another object, or None."""
     return Path(named_file(value)) if isinstance(value, str | os.PathLike) else None
 
 
 def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """A function whose errors name the argument that they are about, whatever it is called where they arise."""
+    """Decorator: an `InputError` of the function has as its field the argument that caused it."""
 
     @wraps(function)
     def called(*values: P.args, **named: P.kwargs) -> T:
@@ -99,7 +99,7 @@ def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
 
 @dataclass(frozen=True)
 class Computation:
-    """A computation that was made in memory, keeping nothing on a disk, and what it returned.
+    """A finished computation in memory: its request, its result, and its time. Nothing was written.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Computation:
 
 
 class Shown(ABC):
-    """What an object says of itself: a title and facts in a console, in a notebook pictures beside them."""
+    """Base of results: a title and main facts in a console, with pictures in a notebook."""
 
     @property
     @abstractmethod
@@ -183,7 +183,11 @@ def load(
     dims: str | Sequence[str] | None = None,
     limits: ReadLimits = DEFAULT_LIMITS,
 ) -> LoadedScan:
-    """Load a scan from a file, a phantom or arrays; images become simulated k-space.
+    """Load a scan: k-space from a file or an array, or simulated k-space of a phantom or of images.
+
+    The scan that it returns has the samples (``scan.kspace``), and methods for an image with error bars
+    (``scan.reconstruct()``), a design of lines (``scan.design(lines=64)``) and a comparison of strategies
+    (``scan.compare(lines=[32, 64])``); ``print(scan)`` shows what is known about it.
 
     Parameters
     ----------
@@ -276,7 +280,7 @@ def _in_memory(source: object, recipe: Recipe, seed: int) -> KSpaceData | Trajec
 
 
 def _measured(data: KSpaceData | TrajectoryData, chosen: Chosen, field: str, recipe: Recipe) -> NDArray[np.bool_]:
-    """The mask that is given of a scan: of readouts along a trajectory, of lines, or of samples."""
+    """The flags of a mask argument: readouts along a trajectory, lines, or samples of a plane."""
     if isinstance(data, TrajectoryData):
         return mask_of_measured(chosen, np.ones(data.n_readouts, dtype=bool), field=field, unit="readout")
     every, plane = np.ones(data.grid_shape, dtype=bool), data.volume or KINDS[recipe.design.encoding].square
@@ -285,20 +289,40 @@ def _measured(data: KSpaceData | TrajectoryData, chosen: Chosen, field: str, rec
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LoadedScan(Shown):
-    """A scan in memory; `load` makes it.
+    """A scan in memory: samples of k-space, and the computations that start from them. `load` returns it.
+
+    Three things to do with it:
+
+    - ``scan.reconstruct()`` returns the image of all measured lines with error bars (`ScanImage`);
+    - ``scan.design(lines=64)`` chooses 64 lines of a fully sampled scan one by one, as if at the scanner, and
+      returns their order and the image (`ScanDesign`);
+    - ``scan.compare(lines=[32, 64])`` returns the errors of several strategies (`StrategyComparison`).
+
+    Besides the attributes below it has ``kspace``, the samples as complex64, shape (slice, coil, ky, kx), in the units
+    of the file and with the centre of k-space at N // 2; ``mask``, True for the measured lines, shape (ky,); and
+    ``calibrated``, the data with noise variance and coil sensitivity maps, estimated if the file has none.
 
     Parameters
     ----------
     source : str
-        File, phantom, or the name of a scan of arrays.
+        The file, the phantom, or a name for a scan given as arrays.
     data : KSpaceData or TrajectoryData
-        The scan as read, all its slices.
+        All slices as read: samples, coil maps, noise, geometry in millimetres, and where each of them comes from.
     maps : Path, optional
-        File of coil maps that came into the data.
+        The file of coil maps, if one was given.
     recipe : Recipe
-        Settings of the designs and images that name none.
+        Settings of reconstructions and designs that are called without a recipe.
     seed : int
-        Of everything random in them.
+        Seed of reconstructions and designs that are called without a seed.
+
+    Examples
+    --------
+    >>> scan = md.load("phantom:t2w")
+    >>> design = scan.design(lines=64)
+    >>> image = scan.reconstruct(design.mask, draws=32)
+    >>> image.array, image.std           # complex pixels and their standard deviations, shape (ky, kx)
+    >>> image.error                      # predicted and, against a known reference, actual relative error
+    >>> image.to_nifti("image.nii.gz")
     """
 
     source: str
@@ -309,21 +333,21 @@ class LoadedScan(Shown):
 
     @property
     def kspace(self) -> NDArray[np.complex64]:
-        """The samples, shape (slice, coil, ky, kx), centred; along a trajectory (slice, coil, readout, sample)."""
+        """Samples, complex64 (slice, coil, ky, kx), centred; along a trajectory (slice, coil, readout, sample)."""
         return self.data.by_readout
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """True for the lines (ky,) that the scan holds, for the samples (ky, kx) where lines have holes, or readouts.
+        """Measured lines as flags (ky,); samples (ky, kx) if lines are incomplete; readouts along a trajectory.
 
-        Of several slices it is that of the first.
+        The mask of the first slice, if there are several.
         """
         data = self.data
         return runs.what_is_used(data if data.n_slices == 1 else data.select_slice(0), None, self.recipe)
 
     @cached_property
     def calibrated(self) -> KSpaceData | TrajectoryData:
-        """All slices with noise and coil maps known, as models take them."""
+        """All slices with noise variance and coil sensitivity maps, estimated if the file has none."""
         return calibrate(self.data, self.recipe, ordinary=True)
 
     @naming_arguments
@@ -452,7 +476,7 @@ class LoadedScan(Shown):
             So many draws of the image beside it (`ScanImage.draws`), 64 at most, for errors of means of regions; by
             default the recipe's, none.
         slices : int, str or sequence of int
-            The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, make a `ScanVolume`.
+            The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, give an image of all.
         seed, recipe, blocks, jobs, watch
             As for `design`.
 
@@ -477,7 +501,7 @@ class LoadedScan(Shown):
         )
         compute = partial(runs.reconstruct_scan, experiment.Slices.of(self.data), request)
         made = Computation.of(request, compute, self._work(seed, jobs, watch))
-        return (interactive.ScanVolume if made.result.several else interactive.ScanImage)(**made.parts)
+        return interactive.ScanImage(**made.parts)
 
     @naming_arguments
     def compare(

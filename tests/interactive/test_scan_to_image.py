@@ -197,7 +197,7 @@ def three(scan: md.LoadedScan) -> md.LoadedScan:
 
 def test_several_slices_make_a_volume(three: md.LoadedScan, tmp_path: Path) -> None:
     volume = three.reconstruct(MASK, slices="all", method="map")
-    assert isinstance(volume, md.ScanVolume) and volume.numbers == (0, 1, 2) and volume.std is None
+    assert volume.numbers == (0, 1, 2) and volume.std is None
     folder = volume.save(tmp_path / "volume")
     found = [float(row["found_error"]) for row in read_csv_texts(folder / "metrics.csv") if row["method"] == "map"]
     assert len(found) == 4 and volume.error.found == pytest.approx(np.mean(found[:3]), rel=1e-4)
