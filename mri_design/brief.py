@@ -1,4 +1,4 @@
-"""What objects say of themselves in a console: a few lines, arrays by type and shape, and what is as usual left out."""
+"""Short `repr` of objects for consoles: arrays by type and shape, fields with their defaults left out."""
 
 from __future__ import annotations
 

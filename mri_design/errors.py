@@ -1,4 +1,4 @@
-"""Errors that name the field, what came, what was wanted, and the cure; and the checks that raise them.
+"""Errors with a field, the value that came, what was wanted and a cure; and the checks that raise them.
 
 =========================  ==============================================================================
 `require_numbers`          settings that are finite real numbers within limits
@@ -16,7 +16,7 @@
 `line_numbers`             numbers and ranges as people type them
 =========================  ==============================================================================
 
-What none of them covers is raised in one line: ``raise InputError("field", got, wanted, cure)``.
+Any other error is raised in one line: ``raise InputError("field", got, wanted, cure)``.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 NumberKind = Literal["any", "finite", "real", "positive"]
 LARGEST_ARRAY = 4 * 2**30
-"""Bytes of the largest array that is made because a user has asked for a number of things."""
+"""Bytes of the largest array whose size a setting or argument decides."""
 
 
 _COMMAND_LINE = "MRI_DESIGN_COMMAND_LINE"
-"""Variable of the environment, which processes that work for another inherit, while the command line is in front."""
+"""Environment variable that is set while the command line runs; worker processes inherit it."""
 _ARGUMENTS = {
     "maps": "coil_maps",
     "maps-from": "coil_maps",
@@ -57,7 +57,7 @@ _ARGUMENTS = {
     "fov": "field_of_view",
     "noise": "noise_sd",
 }
-"""Options that Python's functions call otherwise."""
+"""Options of the command line whose arguments in Python have another name."""
 _OF_SETTINGS = {name: f"-s input.{name}" for name in ("dims", "matrix", "duplicates")}
 """Arguments of Python's functions that the command line has as settings of the recipe."""
 _WITH_OPTION = ("design.until_error", "design.encoding", "design.start", "design.block")
@@ -77,7 +77,7 @@ def naming_options() -> Iterator[None]:
 
 
 def option(name: str, value: object = "") -> str:
-    """What a message calls an option of the command line: that, or what stands for it in Python.
+    """The name of an option in messages: as on the command line, or the argument or setting of Python.
 
     Parameters
     ----------
@@ -107,11 +107,11 @@ def option(name: str, value: object = "") -> str:
 
 
 class MriDesignError(Exception):
-    """Base class of every error this package raises on purpose."""
+    """Base class of the errors that this package raises on purpose."""
 
 
 class InputError(MriDesignError, ValueError):
-    """Something that came from outside (a file, an array, a setting) cannot be used.
+    """A file, array, argument or setting that cannot be used.
 
     Parameters
     ----------
@@ -131,16 +131,16 @@ class InputError(MriDesignError, ValueError):
         super().__init__(f"{field}: got {got}; wanted {wanted}. {cure}".rstrip())
 
     def about(self, field: str, cure: str | None = None) -> InputError:
-        """The same error about a field of another name, with another cure if one is given."""
+        """The same error with another field, and another cure if one is given."""
         return InputError(field, self.got, self.wanted, self.cure if cure is None else cure, self.behind)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Worker processes send their errors as pickles, which would call the class with the message alone."""
+        """Pickle all arguments: worker processes send their errors, and the message alone does not make one."""
         return type(self), (self.field, self.got, self.wanted, self.cure, self.behind)
 
 
 def argument_behind(error: InputError, given: Collection[str]) -> str | None:
-    """The option or argument, of those that were given, that an error is about; None where it is about a file.
+    """The given option or argument that caused an error; None if a file caused it.
 
     Parameters
     ----------
@@ -158,11 +158,11 @@ def argument_behind(error: InputError, given: Collection[str]) -> str | None:
 
 
 class UsageError(MriDesignError):
-    """The command or call itself is wrong (unknown strategy name, contradicting options)."""
+    """A wrong command or call: an unknown name, or options that contradict each other."""
 
 
 class UnknownNameError(UsageError):
-    """A name that is none of those that are taken.
+    """An unknown name of a strategy, format or other part.
 
     Parameters
     ----------
@@ -180,16 +180,16 @@ class UnknownNameError(UsageError):
         super().__init__(f"{self.got}; wanted {self.wanted}. {self.cure}".rstrip())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As of an `InputError`."""
+        """Pickle all arguments, as `InputError` does."""
         return type(self), (self.what, self.name, self.known)
 
 
 class MissingPackageError(MriDesignError):
-    """A package that only some tasks need is not installed."""
+    """An optional package is not installed."""
 
 
 def optional_package(name: str, extra: str) -> Any:
-    """A package that the plain installation does not bring.
+    """Import an optional package.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def optional_package(name: str, extra: str) -> Any:
 
 
 def described(value: object) -> str:
-    """Describe a value in a few words: plain values as they are written, everything else by its type."""
+    """A value in a few words: numbers and texts as they are written, everything else by its type."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if value is None or isinstance(value, (bool, int, float, complex, str)):
@@ -229,7 +229,7 @@ def described(value: object) -> str:
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """``Did you mean ...?`` with the nearest of the known names, or nothing where none is near."""
+    """``Did you mean ...?`` with the nearest known name; empty if no name is similar."""
     near = get_close_matches(name, known, 1)
     return f"Did you mean {near[0]}?" if near else ""
 
@@ -282,7 +282,7 @@ def require_choice(choices: Iterable[str], *, cure: str = "", **settings: object
 
 
 def require_allocatable(field: str, *lengths: int, item_bytes: int = 8, got: object = None, cure: str = "") -> None:
-    """Refuse numbers of things that together make an array beyond `LARGEST_ARRAY`, before it is allocated.
+    """Refuse an array larger than `LARGEST_ARRAY` before it is allocated.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ def require_instance(kind: type | tuple[type, ...], *, wanted: str, cure: str = 
 
 
 def require_working(*, wanted: str, takes: int | None = None, method: str = "__call__", **arguments: object) -> None:
-    """Refuse an argument that cannot be called, or lacks a method, or is a class where one made of it is wanted.
+    """Refuse an argument that is not callable, lacks a method, or is a class instead of an instance.
 
     For what anybody may write: variance estimators, solvers, engines, callbacks.
 
@@ -392,7 +392,7 @@ def require_working(*, wanted: str, takes: int | None = None, method: str = "__c
 
 
 def require_random(rng: object, name: str = "rng") -> None:
-    """Refuse anything but NumPy's generator of random numbers: seeds, None, the old RandomState.
+    """Refuse anything but a `numpy.random.Generator`, such as a seed, None, or RandomState.
 
     Raises
     ------
@@ -551,14 +551,14 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text is: up to 18 digits, with a minus sign or none; None for every other text."""
+    """A text of up to 18 digits, with or without a minus sign, as a number; None for any other text."""
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def number_ranges(text: str) -> list[tuple[int, int]] | None:
     """First and last number of every part of a list as ``0,3-5``, in order.
 
-    Blanks may stand around the parts. Nobody looks here whether a range ascends.
+    Blanks around the parts are allowed. Whether a range ascends is not checked here.
 
     Returns
     -------
@@ -596,7 +596,7 @@ def line_numbers(text: str, field: str = "lines") -> tuple[int, ...]:
 
 @cache
 def say_once(text: str) -> None:
-    """Say a line on stderr the first time that it is asked for; processes that work for another say nothing."""
+    """Print a line on stderr, once in a process; worker processes print nothing."""
     from multiprocessing import parent_process
 
     begun_by_python = any("from multiprocessing" in word for word in sys.orig_argv)

@@ -1,4 +1,4 @@
-"""Kinds of readouts by name, before there is a grid: lines, the samples of a plane, and families of shots.
+"""Kinds of readouts by name: k-space lines, samples of a plane of phase encodes, and families of shots.
 
 Nothing is loaded for it, so that the command line can list the names before anything else is there. A kind is a file,
 with its class of `Readouts` or with the function that makes one of its shots, and a line of `KINDS`; a script registers
@@ -73,7 +73,7 @@ class Kind:
 
     @property
     def on_grid(self) -> bool:
-        """Whether candidates are those of a Cartesian grid: lines, samples, or what is made of them."""
+        """Whether candidates lie on a Cartesian grid: lines, samples, or groups of them."""
         return self.on is not None
 
     @property

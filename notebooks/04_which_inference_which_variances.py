@@ -59,7 +59,7 @@ exact = posteriors["second"]
 
 # %% [markdown]
 # ## Variances: what a product with A buys
-# Every estimator says its **kind**: a `lower_bound` is too small by nobody knows what; `unbiased` has a standard error
+# Every estimator says its **kind**: a `lower_bound` is too small by an unknown amount; `unbiased` has a standard error
 # and, as its draws are solved to a tolerance, a `bias`. A formula tells what the nearest circulant explains of control
 # variates. Right: double loops, tangents to one convex criterion φ: all must meet; the hybrid is the second class.
 

@@ -12,7 +12,7 @@
 # # One model, five engines
 #
 # Labels are logistic in two weights, and the weights have a Gaussian prior: sites on linear projections, as in every
-# image of the other notebooks. Each engine puts a Gaussian in the place of every site; they differ in how they choose
+# image of the other notebooks. Each engine replaces every site by a Gaussian; they differ in how they choose
 # it. With two weights the exact posterior can be summed on a grid, and every engine be held against it.
 
 # %%

@@ -192,21 +192,21 @@ def load(
     Parameters
     ----------
     source : str, Path, array, KSpaceData, TrajectoryData or ImageStack
-        A file of any format that `mri-design info` reads; ``phantom:NAME``; k-space as a complex array (ky, kx), (coil,
-        ky, kx) or (slice, coil, ky, kx), phase encoding along the axis before the last, lines that were not measured
-        zero; or an object of the package. Whatever NumPy makes an array of (``__array__``) is one, as tensors
-        and arrays of other libraries.
+        A file of any format that ``mri-design info`` reads; ``phantom:NAME``; k-space as a complex array (ky, kx),
+        (coil, ky, kx) or (slice, coil, ky, kx), phase encodes along the axis before the last and zeros in lines that
+        were not measured; or an object of this package. Tensors and arrays of other libraries that have ``__array__``
+        are taken as arrays. Of images k-space is simulated.
     recipe : Recipe, str, Path or mapping, optional
-        All settings, those of designs and images too: an object, a TOML file, the name of a shipped recipe, or a
-        mapping as a recipe file has it. The default recipe without one.
+        All settings, those of designs and reconstructions included: an object, a TOML file, the name of a shipped
+        recipe, or a mapping with the sections of a recipe file. By default the default recipe.
     seed : int
-        Of the simulation, and of the designs and images that name none.
+        Seed of the simulation, and of designs and reconstructions that are called without one.
     matrix : int, optional
-        Lines and readout samples of simulated k-space, in the place of the recipe's.
+        Lines and readout samples of simulated k-space, instead of the recipe's.
     coil_maps : str, Path or array, optional
-        Coil maps in the place of the scan's own or of what would be estimated: a file as of ``--maps``, or an array
+        Coil maps instead of the scan's own or of an estimate: a file as of ``--maps``, or an array
         (coil, ky, kx), or one for each slice (slice, coil, ky, kx), as `LoadedScan.kspace`; or those of another scan
-        with the same coils, which `load` made. ``"espirit"`` and ``"nlinv"`` say how they are estimated.
+        with the same coils, loaded by `load`. ``"espirit"`` and ``"nlinv"`` are methods of estimating them.
     noise_sd : float, optional
         Standard deviation of the noise of k-space per real component, in the place of what the scan says of it.
     duplicates : {"refuse", "average", "first", "last"}, optional
@@ -217,7 +217,7 @@ def load(
         Names of the axes of an array, in memory or in a file, where they are others than the samples show, as
         ``"coil,ky,kx"``: coil, slice, ky, kx, kz, repetition, frame, contrast, echo, real/imag.
     limits : ReadLimits
-        Bounds that a file is held to before anything of it is read.
+        Bounds on the sizes in a file, checked before its samples are read.
     noise_samples : str, Path or complex array, shape (coil, sample), optional
         What the coils measured without excitation, in units of the scan: the noise is theirs, not the scan's own.
     mask : array or sequence of int, optional
@@ -227,7 +227,7 @@ def load(
     Raises
     ------
     InputError
-        Where the input cannot be used; the message says why.
+        If the input cannot be used.
 
     Examples
     --------
@@ -378,40 +378,40 @@ class LoadedScan(Shown):
         lines : int, optional
             Lines in the end, samples of a plane, or shots; with ``until_error`` the most.
         acceleration : float, optional
-            In the place of ``lines``: the grid divided by this, rounded.
+            Instead of ``lines``: their number is the grid's divided by this, rounded.
         until_error : float, optional
-            End as soon as the predicted relative error is this or less; 0.05 is 5 %.
+            End as soon as the predicted relative error is at most this; 0.05 is 5 %.
         strategy : str or Strategy, optional
-            What decides: a name of `strategy_names`, or an object of your own, which becomes known by its name. By
-            default the recipe's, `calibrated`; where shots are chosen, information-gain.
+            The strategy that chooses: a name of `strategy_names`, or an object, which is registered under its name. By
+            default the recipe's, `calibrated`; information-gain if shots are chosen.
         start : int, optional
             Centre lines to begin with; by default the strategy's.
         block : int, optional
             Lines that are chosen after each inference: the echoes of a train.
         encoding : {"lines", "plane", "radial", "spiral"}, optional
-            What is chosen one by one; by default the recipe's, lines.
+            The readouts that are chosen one by one; by default the recipe's, lines.
         companions : sequence of str or Path
-            Files of other images of the object, which the prior of the image knows where the lines agree: ``--with``.
+            Files of other images of the object, which the prior uses where the measured lines agree: ``--with``.
             ``"slices"`` offers the mean of those above and below that of the image, of several that share the mask;
             ``"frames"`` of a file those around the contrast, phase or set of the recipe, or before its repetition.
         slices : int, str or sequence of int
             The slice, by number from 0 (negative ones count from the end), several, or ``"all"``: these share one mask,
             and the image is that of the one in their middle.
         seed : int, optional
-            Of everything random; by default the scan's.
+            Seed of everything random; by default the scan's.
         recipe : Recipe, str, Path or mapping, optional
             Other settings than the scan's; the scan itself stays as it was loaded.
         blocks : sequence of SparsityBlock or SiteBlock, optional
-            The prior in the place of the recipe's, blocks of your own among them.
+            The prior instead of the recipe's; blocks of your own are allowed.
         jobs : int
             Processes; no result depends on it.
         watch : callable, optional
-            Takes what is being done, how much of it is done, and of how many.
+            Called with the name of the present step, how much of it is done, and of how many.
 
         Raises
         ------
         UsageError, InputError
-            As the verb: for no end, settings that contradict each other, a scan that cannot be replayed.
+            For a design without an end, contradicting settings, and a scan that cannot be replayed.
         """
         require_instance((int, np.integer, NoneType), wanted="a whole number", lines=lines)
         settings = self._settings(recipe, blocks).replacing(
@@ -467,7 +467,7 @@ class LoadedScan(Shown):
             Image (ky, kx), or one for each slice (slice, ky, kx), real or complex, or a file of such, that errors are
             measured against, its magnitude scaled to fit; by default what the scan knows of itself.
         companions : sequence of str or Path
-            Files of other images of the object, which the prior knows where the scan's own lines agree: ``--with``.
+            Files of other images of the object, which the prior uses where the measured lines agree: ``--with``.
             ``"slices"`` offers each slice the mean of those above and below it, ``"slices:2"`` two such.
         calibrated_on : str or Path, optional
             Folder of complete scans of other subjects, which are reconstructed from the same lines.
@@ -483,7 +483,7 @@ class LoadedScan(Shown):
         Raises
         ------
         UsageError, InputError
-            As the verb: for an unknown method, and lines that hold no data.
+            For an unknown method, and lines without data.
         """
         settings = self._settings(recipe, blocks).replacing("reconstruction", method=method, draws=draws)
         measured_against: Path | runs.GivenReference | None = file_given(reference)
@@ -524,8 +524,8 @@ class LoadedScan(Shown):
         Parameters
         ----------
         strategies : sequence of str or Strategy, optional
-            Names of `strategy_names`, and objects of your own, which become known by their names; by default those of
-            the command: designs, and the fixed masks that are usual.
+            Names of `strategy_names`, and objects, which are registered under their names; by default those of the
+            command: designs, and the usual fixed masks.
         lines : int or sequence of int
             Numbers of lines, samples of a plane, or shots.
         start : int, optional
@@ -534,7 +534,7 @@ class LoadedScan(Shown):
         draws : int
             Of every random strategy.
         methods : sequence of str
-            Reconstruct every mask by these, too, as for `reconstruct`, and hold them against the first
+            Methods of `reconstruct` that reconstruct every mask, compared with the first of them
             (`StrategyComparison.methods`). Weights of penalties are chosen in hindsight.
         companions : sequence of str or Path
             As for `reconstruct`: the lines of every mask decide.
@@ -544,7 +544,7 @@ class LoadedScan(Shown):
         Raises
         ------
         UsageError, InputError
-            As the verb: for unknown strategies and methods, and a scan that is not fully sampled.
+            For unknown strategies and methods, and a scan that is not fully sampled.
         """
         settings, work = self._settings(recipe, None).replacing("design", start=start), self._work(seed, jobs, watch)
         numbers = [lines] if isinstance(lines, int | np.integer) else lines
