@@ -55,7 +55,6 @@ _ARGUMENTS = {
     "out": "folder",
     "overwrite": "overwrite=True",
     "fov": "field_of_view",
-    "noise": "noise_sd",
 }
 """Options of the command line whose arguments in Python have another name."""
 _OF_SETTINGS = {name: f"-s input.{name}" for name in ("dims", "matrix", "duplicates")}

@@ -32,11 +32,14 @@ def test_mypy_sees_a_scan(tmp_path: Path) -> None:
 
 
 def test_jedi_sees_a_scan_and_completes_it() -> None:
-    script = jedi.Script(SCRIPT + "image.to_ni\nmd.lo\n", project=jedi.Project(REPOSITORY))
+    completed = "image.to_ni\nmd.lo\nmd.sites.Lapl\nmd.exchange.to_ba\n"
+    script = jedi.Script(SCRIPT + completed, project=jedi.Project(REPOSITORY))
     (scan,) = script.infer(3, 2)
     assert scan.full_name == "mri_design.interactive.scan.LoadedScan"
     assert [one.name for one in script.complete(9, 11)] == ["to_nifti"]
     assert "load" in [one.name for one in script.complete(10, 5)]
+    assert [one.name for one in script.complete(11, 13)] == ["Laplace"]
+    assert [one.name for one in script.complete(12, 17)] == ["to_bart"]
 
 
 STORY = """

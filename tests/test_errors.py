@@ -56,10 +56,10 @@ def test_an_error_is_about_the_setting_or_argument_that_was_given() -> None:
 
 
 def test_messages_name_options_on_the_command_line_and_arguments_in_python() -> None:
-    named = {"maps": "FILE", "noise-sd": 0.1, "with": "slices", "overwrite": "", "lines": "", "input.contrast": "all"}
+    named = {"maps": "FILE", "noise": 0.1, "with": "slices", "overwrite": "", "lines": "", "input.contrast": "all"}
     assert [option(name, value) for name, value in named.items()] == [
         "coil_maps=FILE",
-        "noise_sd=0.1",
+        "noise=0.1",
         "companions=['slices']",
         "overwrite=True",
         "lines",

@@ -454,7 +454,7 @@ def with_noise_samples(data: AnyScan, samples: str | PathLike[str] | NDArray[Any
         named = path.name
         found = _noise_of_file(path, data.n_coils, path.stat().st_mtime_ns if path.exists() else 0)
     else:
-        named, found = "an array", noise_of_samples("noise_samples", np.asarray(samples), data.n_coils)
+        named, found = "an array", noise_of_samples("noise", np.asarray(samples), data.n_coils)
     covariance, told = noise_of_data(found, data.provenance.dwell, data.provenance.averages)
     origin = NoiseOrigin(source="samples", measured=replace(told, file=named))
     return replace(data, noise_variance=None, noise_covariance=covariance).known(noise=origin)

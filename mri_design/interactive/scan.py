@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from hashlib import sha256
+from numbers import Real
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, get_args
@@ -175,8 +176,7 @@ def load(
     seed: int = 0,
     matrix: int | None = None,
     coil_maps: File | ArrayLike | LoadedScan | None = None,
-    noise_sd: float | None = None,
-    noise_samples: File | ArrayLike | None = None,
+    noise: float | File | ArrayLike | None = None,
     mask: Chosen | None = None,
     duplicates: str | None = None,
     encoding: int | None = None,
@@ -207,8 +207,9 @@ def load(
         Coil maps instead of the scan's own or of an estimate: a file as of ``--maps``, or an array
         (coil, ky, kx), or one for each slice (slice, coil, ky, kx), as `LoadedScan.kspace`; or those of another scan
         with the same coils, loaded by `load`. ``"espirit"`` and ``"nlinv"`` are methods of estimating them.
-    noise_sd : float, optional
-        Standard deviation of the noise of k-space per real component, in the place of what the scan says of it.
+    noise : float, str, Path or complex array, optional
+        The noise of k-space, instead of an estimate: its standard deviation per real component, or samples (coil,
+        sample) measured without excitation in the units of the scan, as an array or a file.
     duplicates : {"refuse", "average", "first", "last"}, optional
         What becomes of a line or shot that raw data hold several times; the recipe's by default.
     encoding : int, optional
@@ -218,8 +219,6 @@ def load(
         ``"coil,ky,kx"``: coil, slice, ky, kx, kz, repetition, frame, contrast, echo, real/imag.
     limits : ReadLimits
         Bounds on the sizes in a file, checked before its samples are read.
-    noise_samples : str, Path or complex array, shape (coil, sample), optional
-        What the coils measured without excitation, in units of the scan: the noise is theirs, not the scan's own.
     mask : array or sequence of int, optional
         Lines that were measured (readouts along a trajectory), as flags, zeros and ones, or by number, or samples (ky,
         kx); what else the source holds is left out. By default all lines that are not zero.
@@ -241,20 +240,19 @@ def load(
     settings = settings.replacing("input", series=None if encoding is None else {"encoding": encoding})
     if isinstance(coil_maps, str) and coil_maps in get_args(MapMethod):
         settings, coil_maps = settings.replacing("coils", maps=coil_maps), None
-    if noise_sd is not None:
-        settings = settings.replacing("input", noise=positive_number("noise_sd", noise_sd))
-    if noise_samples is not None and settings.input.noise_variance is not None:
-        got = "samples and a standard deviation (noise_sd, or noise under input in the recipe)"
-        raise InputError("noise_samples", got, "one of the two", "Leave one of them out.")
-    if isinstance(noise_samples, str | os.PathLike):
-        settings, noise_samples = settings.replacing("input", noise=named_file(noise_samples)), None
+    if isinstance(noise, Real | str | os.PathLike):
+        level = positive_number("noise", noise) if isinstance(noise, Real) else named_file(noise)
+        settings, noise = settings.replacing("input", noise=level), None
+    elif noise is not None and settings.input.noise_variance is not None:
+        got = "samples, and a standard deviation in the recipe"
+        raise InputError("noise", got, "one of the two", "Leave one of them out.")
     require_counts(seed=seed, least=0)
     file = named_file(source) if isinstance(source, str | os.PathLike) else None
     if file is not None:
         data = load_scan(file, settings, seed, limits=limits)
     else:
         data = with_given(_in_memory(source, settings, seed), settings)
-    data = data if noise_samples is None else with_noise_samples(data, np.asarray(noise_samples))
+    data = data if noise is None else with_noise_samples(data, np.asarray(noise))
     maps = file_given(coil_maps)
     if isinstance(coil_maps, LoadedScan):
         data = with_given_maps(data, require_grid_data(coil_maps.data, coil_maps.source), settings)

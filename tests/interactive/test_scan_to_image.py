@@ -163,7 +163,7 @@ def test_arrays_are_scans_too(scan: md.LoadedScan, image: md.ScanImage) -> None:
         (lambda scan: md.load(np.ones((8, 8))), "source"),
         (lambda scan: md.load([1, [2]]), "source"),
         (lambda scan: md.load("phantom:t2w", matrix=2), "matrix"),
-        (lambda scan: md.load("phantom:t2w", noise_sd="much"), "noise_sd"),
+        (lambda scan: md.load("phantom:t2w", noise=-1.0), "noise"),
         (lambda scan: md.load("phantom:t2w", recipe={"prior": 3}), "recipe: prior"),
         (lambda scan: md.load("phantom:t2w", recipe={"design": {"strategy": "x"}}), "recipe: design.strategy"),
     ],
@@ -275,17 +275,17 @@ def test_coil_maps_come_from_a_file_an_array_a_method_or_another_scan(tmp_path, 
 
 def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedScan) -> None:
     variance = scan.data.noise_variance
-    given = md.load(scan.kspace, noise_sd=np.sqrt(variance), recipe=RECIPE)
+    given = md.load(scan.kspace, noise=np.sqrt(variance), recipe=RECIPE)
     assert given.calibrated.noise_variance == pytest.approx(variance)
     image, same = (one.reconstruct(range(10, 22)).array for one in (scan, given))
     np.testing.assert_allclose(same, image, rtol=1e-3, atol=1e-4)
     rng = np.random.default_rng(0)
     samples = np.sqrt(variance) * (rng.standard_normal((1, 4000)) + 1j * rng.standard_normal((1, 4000)))
-    measured = md.load(scan.kspace, noise_samples=Tensor(samples), recipe=RECIPE)
+    measured = md.load(scan.kspace, noise=Tensor(samples), recipe=RECIPE)
     assert measured.calibrated.noise_variance == pytest.approx(variance, rel=0.1)
-    for field, wrong in (("noise_sd", {"noise_sd": 0}), ("noise_samples", {"noise_sd": 1, "noise_samples": samples})):
-        with refused(field):
-            md.load(scan.kspace, recipe=RECIPE, **wrong)
+    for wrong, recipe in ((0, RECIPE), (samples, {**RECIPE, "input": {"noise": 1}})):
+        with refused("noise"):
+            md.load(scan.kspace, recipe=recipe, noise=wrong)
 
 
 def test_a_mask_in_any_type_says_which_lines_are_used_or_were_measured(scan: md.LoadedScan) -> None:
