@@ -609,7 +609,8 @@ def register_trajectory(name: str, make: MakesShot, *, unit: str, several: str =
         For a name that `require_part` refuses or that is that of lines, a plane, or readouts, something that makes no
         shot, and no unit.
     """
-    require_part("trajectory", name, make, "a function that makes one shot")
+    known = KINDS[name].shot if name in KINDS else None
+    require_part("trajectory", name, make, "a function that makes one shot", known=known)
     if name in KINDS and not KINDS[name].shots:
         raise InputError(field="trajectory", got=repr(name), wanted="a name that is no other encoding's")
     if not unit:
