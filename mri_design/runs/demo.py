@@ -68,7 +68,7 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Stored]:
     overwrite, head = run.folder.overwrite, scan_sources([HEAD], "middle")
     quiet = replace(run, jobs=JOBS, resume=not overwrite, progress=Progress(run.progress.show))
     common: dict[str, Any] = {
-        "recipe": load_recipe(RECIPE).replacing("simulation", matrix=MATRIX),
+        "recipe": load_recipe(RECIPE).replacing("input", matrix=MATRIX),
         "lines": COUNTS,
     }
     comparisons = {
