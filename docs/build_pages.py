@@ -98,7 +98,22 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def reference_page(subject: str) -> str:
-    """The public names of the package, or of one of its subpackages, as mkdocstrings wants them named."""
+    """The page of the public names of the package, or of one of its subpackages, for mkdocstrings to fill.
+
+    A name that the top of the package has, too, is described there alone; the subpackage's page links to it.
+    """
+    paths = public_paths(subject)
+    names, above = list(paths), {} if subject == PACKAGE else public_paths(PACKAGE)
+    used = f"`md.{names[0]}`" if subject == PACKAGE else f"`md.{subject}.{names[0]}`"
+    parts = [f"# {SUBJECTS[subject]}", f"Used as `import mri_design as md`, for example {used}."]
+    if linked := [f"[{name}][{paths[name]}]" for name in names if paths[name] in above.values()]:
+        parts.append(f"At the top of the package, too: {', '.join(linked)}.")
+    described = [path for path in paths.values() if path not in above.values()]
+    return "\n\n".join([*parts, *(f"::: {path}" for path in described)]) + "\n"
+
+
+def public_paths(subject: str) -> dict[str, str]:
+    """Where each public name of the package, or of one of its subpackages, is defined, in the order of its stub."""
     top = subject == PACKAGE
     module = import_module(PACKAGE if top else f"{PACKAGE}.{subject}")
     stub = Path(str(module.__file__)).with_suffix(".pyi")
@@ -111,10 +126,7 @@ def reference_page(subject: str) -> str:
         if getattr(getattr(module, name), "__module__", "").startswith(PACKAGE):
             homes[name] = getattr(module, name).__module__
     listed = re.search(r"^__all__ = (\[.*?\])", text, flags=re.M | re.S)
-    names = literal_eval(listed[1]) if listed else list(homes)
-    used = f"`md.{names[0]}`" if top else f"`md.{subject}.{names[0]}`"
-    parts = [f"# {SUBJECTS[subject]}", f"Used as `import mri_design as md`, for example {used}."]
-    return "\n\n".join([*parts, *(f"::: {homes[name]}.{name}" for name in names)]) + "\n"
+    return {name: f"{homes[name]}.{name}" for name in (literal_eval(listed[1]) if listed else homes)}
 
 
 def notebook_page(name: str, folder: Path) -> tuple[str, dict[str, bytes]]:

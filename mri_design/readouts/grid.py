@@ -598,6 +598,8 @@ class PlaneReadouts(Readouts):
 class PlaneConstraints(Constraints):
     """Which samples of a plane a sequence can and must measure. Nothing is asked by default.
 
+    What contradicts a scan is refused where its samples are known (`needed`).
+
     Parameters
     ----------
     plane : PlaneReadouts
@@ -612,8 +614,6 @@ class PlaneConstraints(Constraints):
         Side of the square around DC that every design measures at the start; 0 is none.
     centre : int
         That many samples nearest to DC are required too.
-
-    What contradicts a scan is refused where its samples are known (`needed`).
     """
 
     plane: PlaneReadouts
