@@ -166,7 +166,7 @@ def test_a_design_knows_of_other_frames_what_was_measured_before(three: Path, tm
         file = MrdFile(tmp_path, nx=GRID, ny=GRID, rx=GRID)
         for count, kspace in enumerate(frames):
             file.add_scan(kspace, **{axis: count})
-        one = recipe.replacing("input", **{axis: number})
+        one = recipe.replacing("input", series={axis: number})
         found = other_frames(str(file.write("frames.h5")), one, None, 0, Around(frames=1), 0)
         return {each.name: each.modulus(lines, LineReadouts((GRID, GRID)), one, 0) for each in found}
 

@@ -61,7 +61,7 @@ def test_verbs_take_given_maps_and_noise_as_recon_does_and_name_them(run: Run, t
     run("protocol", scan, *given, *low, "--jobs", 1, "--strategy", "low-pass", "--out", tmp_path / "protocol", code=0)
     run("protocol", "--rule", "residual-greedy", scan, *given, *low[:2], *low[4:], "--jobs", 1, "--out", order, code=0)
     one, told = settings(tmp_path / "recon"), settings(tmp_path / "protocol")
-    assert told["noise"]["variance"] == one["noise"]["variance"] == pytest.approx(1e-4)
+    assert told["input"]["noise"] == one["input"]["noise"] == 0.01
     assert list(told["coil_maps_sources"].values()) == [one["coil_maps_source"]]
     assert "prescan.npz" in [entry["name"] for entry in manifest(tmp_path / "protocol")["inputs"]]
     sources = {"coils.npz": one["noise_source"]}

@@ -50,12 +50,17 @@ def _smaller(command: str) -> list[str]:
     for place, word in enumerate(words[:-1]):
         if word in counts:
             words[place + 1] = re.sub(r"\d+", lambda number: str(int(number[0]) // FACTOR), words[place + 1])
+        if word == "-s" and words[place + 1].startswith(("constraints.forbid", "constraints.require")):
+            words[place + 1] = re.sub(r"\d+", lambda number: str(int(number[0]) // FACTOR), words[place + 1])
+    if "spokes.npz" in words:  # a file of its own size, which the quick recipe's matrix would overrule
+        words += ["-s", "input.matrix=64"]
     if "--recipe" in words:
         assert "phantom:" not in command, "a phantom with a recipe of its own would run at its full size"
     elif "--recipe" in OPTIONS.get(words[0], ()):
         words += ["--recipe", "small-local.toml" if words[0] in MANY_IMAGES else "small.toml"]
     for option in ("--jobs", "--seeds"):
-        if option in OPTIONS.get(words[0], ()) and option not in words:
+        learned = option == "--seeds" and "--rule" in words  # an order is learned without them
+        if option in OPTIONS.get(words[0], ()) and option not in words and not learned:
             words += [option, "1"]
     if "--seeds" in words:
         words[words.index("--seeds") + 1] = "1"
