@@ -50,7 +50,7 @@ def value_of(kind: str, path: Path, *, isolated: bool = False) -> Any:
     if kind == "checkpoint":
         return load_state(Checkpoint(path, "fuzzing"))
     if kind in ("run_folder", "sequence"):
-        told = describe_input(str(path.parent if kind == "run_folder" else path), Recipe())
+        told = describe_input(str(path.parent if kind == "run_folder" else path), Recipe()).text
         return {label: text for label, text in told.items() if label not in _OF_PLACES}
     if kind == "stored_run":
         run = read_run(path.parent)

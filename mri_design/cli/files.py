@@ -104,7 +104,8 @@ def info(
     source : str
         A file, phantom:NAME, or the folder of a run.
     as_json : bool
-        Print one JSON document: "input", and "facts" with a text for each label.
+        Print one JSON document: what INPUT is, its numbers by key (matrix, field_of_view_m, coils, lines, noise_sd and
+        others), and the text of each label.
 
     Notes
     -----
@@ -115,11 +116,11 @@ def info(
 
     require_no_slices(source, "info tells about all slices of {0}")
     recipe = settings.made(**calibration.settings)
-    facts = describe_input(source, recipe, calibration.of_one())
+    found = describe_input(source, recipe, calibration.of_one())
     if as_json:
-        terminal.print_json({"input": source, "facts": facts})
+        terminal.print_json({"input": source, **found.values, "text": found.text})
         return terminal.DONE
-    for label, text in facts.items():
+    for label, text in found.text.items():
         terminal.say(f"{label:15s} {text}")
     return terminal.DONE
 

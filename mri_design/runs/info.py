@@ -1,4 +1,4 @@
-"""Description in words of an input: a scan, images, a sequence or the folder of a run."""
+"""Description in words and numbers of an input: a scan, images, a sequence or the folder of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,18 +27,39 @@ from mri_design.runs.provenance import across, centre_words, labelled, left_out,
 from mri_design.runs.stored_run import kind_of_run, listed
 from mri_design.scan.calibration import find_centre, gapless_square, noise_is_beside
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData
-from mri_design.scan.geometry import SourceImage
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.sampling import gapless_run, index_runs, line_pattern, refused_samples
 from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
+
+
+@dataclass(frozen=True)
+class Description:
+    """What an input is.
+
+    Parameters
+    ----------
+    text : dict of str to str
+        Label to text, in the order in which people ask.
+    values : dict of str to object
+        The same as numbers and names for programs, by the keys of ``info --json``: lengths in metres, times in seconds;
+        None for what is not known.
+    """
+
+    text: dict[str, str]
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def __or__(self, other: Description) -> Description:
+        return Description(self.text | other.text, self.values | other.values)
+
 
 _rows = partial(labelled, "info")
 _SIDES = (("right", "left"), ("front", "back"), ("feet", "head"))
 """Where the axes of the patient's coordinates begin and end."""
 
 
-def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> dict[str, str]:
+def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> Description:
     """Size, sampling, centre, noise, coils and provenance; what cannot be known is replaced by the reason.
 
     Parameters
@@ -48,20 +69,20 @@ def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> dict[st
     recipe : Recipe
         Whose noise and calibration settings would be in force.
 
-    Returns
-    -------
-    dict of str to str
-        Label to text, in the order in which people ask.
     """
     part = scan.part if isinstance(scan, ScanSummary) else scan
     refused = scan.refused if isinstance(scan, ScanSummary) else refused_samples(scan.kspace)
-    rows = _rows("scan", scan) | (_place(scan) if isinstance(scan, ScanSummary) else _trajectory(scan))
+    along = isinstance(scan, TrajectoryData)
+    size = {"matrix": list(scan.grid_shape), "slices": scan.n_slices, "coils": scan.n_coils, "volume": scan.volume}
+    about = Description(_rows("scan", scan), {"kind": "trajectory" if along else "scan", "name": scan.name, **size}) | (
+        _trajectory(scan) if isinstance(scan, TrajectoryData) else _place(scan)
+    )
     if refused:
-        rows["samples"] = refused
+        about |= Description({"samples": refused})
     else:
-        rows |= _sampling(scan) | _centre(scan) if isinstance(scan, ScanSummary) else _density(scan)
-        rows |= {} if part is None else _calibration(scan, part, recipe)
-    rows |= measured_how(None if part is None else part.source)
+        about |= _density(scan) if isinstance(scan, TrajectoryData) else _sampling(scan) | _centre(scan)
+        about |= Description({}) if part is None else _calibration(scan, part, recipe)
+    about |= measured_how(None if part is None else part.source)
     known = scan.provenance
     facts = {
         **{code: told(code, *about) for code, about in known.read_as.items()},
@@ -73,23 +94,37 @@ def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> dict[st
         "averages": str(known.averages) if known.averages > 1 else "",
         "centre_of_k-space": centre_words(scan),
     }
-    return {**rows, **scan.header, **{name: text for name, text in facts.items() if text}}
+    return about | Description({**scan.header, **{name: text for name, text in facts.items() if text}})
 
 
-def measured_how(source: SourceImage | None) -> dict[str, str]:
+def measured_how(source: SourceImage | None) -> Description:
     """Protocol, times, flip angle and date, where the header of raw data or of a DICOM image says them."""
     header = {} if source is None else source.identifiers
     numbers = {name: float(header.get(name, 0)) for name in ("EchoTime", "RepetitionTime", "FlipAngle")}
-    return _rows("measured_how", header, numbers)
+    echo, repetition, flip = (number if number > 0 else None for number in numbers.values())
+    values = {
+        "echo_time_s": None if echo is None else echo / 1e3,
+        "repetition_time_s": None if repetition is None else repetition / 1e3,
+        "flip_angle_degrees": flip,
+    }
+    return Description(_rows("measured_how", header, numbers), values)
 
 
-def _place(scan: ScanSummary) -> dict[str, str]:
+def _lengths(shape: tuple[int, int], place: SliceGeometry | None) -> dict[str, Any]:
+    """Field of view and thickness of a slice in metres."""
+    extents = None if place is None else [n * side / 1e3 for n, side in zip(shape, place.pixel, strict=True)]
+    thickness = None if place is None or place.thickness is None else place.thickness / 1e3
+    return {"field_of_view_m": extents, "slice_thickness_m": thickness}
+
+
+def _place(scan: ScanSummary) -> Description:
     """Field of view, resolution and orientation of the first slice, where the file says them."""
     ways = [] if scan.geometry is None else list(dict.fromkeys(told("orientation", place) for place in scan.geometry))
-    return _rows("place", scan.grid_shape, None if scan.geometry is None else scan.geometry[0], ways)
+    first = None if scan.geometry is None else scan.geometry[0]
+    return Description(_rows("place", scan.grid_shape, first, ways), _lengths(scan.grid_shape, first))
 
 
-def _sampling(scan: ScanSummary) -> dict[str, str]:
+def _sampling(scan: ScanSummary) -> Description:
     empty = [not sampling.lines.any() for sampling in scan.samplings]
     held = [sampling for sampling in scan.samplings if sampling.lines.any()]
     first = next((sampling for sampling in held if not sampling.full), held[0])
@@ -106,10 +141,18 @@ def _sampling(scan: ScanSummary) -> dict[str, str]:
         "different": any((sampling.samples != held[0].samples).any() for sampling in held),
         "empty": index_runs(empty) if any(empty) else "",
     }
-    return _rows("sampling", scan, first, **facts)
+    values = {
+        "lines": at.tolist(),
+        "samples": int(samples.sum()),
+        "acceleration": samples.size / int(samples.sum()),
+        "fully_sampled": scan.part is not None and first.full,
+        "slices_differ": facts["different"],
+        "empty_slices": np.flatnonzero(empty).tolist(),
+    }
+    return Description(_rows("sampling", scan, first, **facts), values)
 
 
-def _centre(scan: ScanSummary) -> dict[str, str]:
+def _centre(scan: ScanSummary) -> Description:
     """Tell the place of DC on the grid, by what it is known, and how many lines around it have no gap."""
     found, row = scan.provenance.centre, scan.grid_shape[0] // 2
     known = "given" if found is not None and found.known_by == "given" else "assumed"
@@ -118,18 +161,21 @@ def _centre(scan: ScanSummary) -> dict[str, str]:
     lines = np.logical_and.reduce([sampling.lines for sampling in scan.samplings if sampling.lines.any()])
     run = gapless_run(lines, row) if lines[row] else None
     square = gapless_square(scan.samplings) if scan.n_coils > 1 else 0
-    return _rows("centre", known, scan.grid_shape, across(scan), run, square)
+    values = {
+        "centre": [side // 2 for side in scan.grid_shape],
+        "centre_source": known,
+        "gapless_lines": None if run is None else list(run),
+    }
+    return Description(_rows("centre", known, scan.grid_shape, across(scan), run, square), values)
 
 
-def _calibration(
-    scan: ScanSummary | TrajectoryData, part: KSpaceData | TrajectoryData, recipe: Recipe
-) -> dict[str, str]:
+def _calibration(scan: ScanSummary | TrajectoryData, part: KSpaceData | TrajectoryData, recipe: Recipe) -> Description:
     """Noise and coil maps as `calibrate` would have them, estimated from one slice."""
     along = isinstance(part, TrajectoryData)
     try:
         known = expected_calibration(part, recipe, getattr(scan, "samplings", ()))
     except InputError as error:
-        return {"calibration": f"not possible: {error}"}
+        return Description({"calibration": f"not possible: {error}"}, {"noise_sd": None})
     origin = known.provenance
     white = known.noise_variance == 1 and (part.noise_covariance is not None if along else scan.n_coils > 1)
     beside = isinstance(part, KSpaceData) and noise_is_beside(part, scan.n_slices)
@@ -144,7 +190,14 @@ def _calibration(
         "places": "" if along or origin.noise.estimate is None else told("noise_places", origin.noise),
         "dead": told("coils", replace(origin, combined=None)),
     }
-    return _rows("calibration", told("noise", origin.noise), told("maps", origin.maps), **facts)
+    values = {
+        "noise_sd": facts["deviation"],
+        "noise_source": origin.noise.source,
+        "noise_whitened": white,
+        "largest_sample": facts["peak"],
+        "maps_source": origin.maps.source,
+    }
+    return Description(_rows("calibration", told("noise", origin.noise), told("maps", origin.maps), **facts), values)
 
 
 def _noise_of_coils(unmixing: NDArray[Any]) -> tuple[float, float, float, float]:
@@ -161,20 +214,21 @@ SAME_PLACE = 1e-3
 """Cycles per field of view: samples on the same point of a grid this fine were measured at the same place."""
 
 
-def _trajectory(data: TrajectoryData) -> dict[str, str]:
-    return labelled(
-        "info", "trajectory", data.n_readouts, len(data.trajectory), np.abs(data.trajectory).max(axis=0).tolist()
-    )
+def _trajectory(data: TrajectoryData) -> Description:
+    readouts, samples, reach = data.n_readouts, len(data.trajectory), np.abs(data.trajectory).max(axis=0).tolist()
+    values = {"readouts": readouts, "samples": samples, "reach_cycles": reach}
+    return Description(_rows("trajectory", readouts, samples, reach), values)
 
 
-def _density(data: TrajectoryData) -> dict[str, str]:
+def _density(data: TrajectoryData) -> Description:
     side, pixels = dense_centre(data.trajectory, min(data.grid_shape)), math.prod(data.grid_shape)
     _, times = np.unique(np.round(data.trajectory / SAME_PLACE).astype(np.int64), axis=0, return_counts=True)
     shared = int(np.count_nonzero(times > 1)), int(times[times > 1].sum())
-    return _rows("density", len(data.trajectory), pixels, shared, data.density is not None, side)
+    text = _rows("density", len(data.trajectory), pixels, shared, data.density is not None, side)
+    return Description(text, {"dense_centre": side})
 
 
-def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
+def describe_images(held: ImageStack, recipe: Recipe) -> Description:
     """Number and size of the images, where they lie, their values, and what they can be used for.
 
     Parameters
@@ -184,10 +238,6 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     recipe : Recipe
         Its simulation would make k-space from them.
 
-    Returns
-    -------
-    dict of str to str
-        Label to text, in the order in which people ask.
     """
     (count, rows, columns), complex_ = held.images.shape, np.iscomplexobj(held.images)
     pixels = np.abs(held.images) if complex_ else held.images
@@ -197,7 +247,10 @@ def describe_images(held: ImageStack, recipe: Recipe) -> dict[str, str]:
     how, place = measured_how(held.source), held.geometry
     plane = told("plane", place) if place is not None and place.placed else ""
     facts |= {"settings": recipe.simulation, "matrix": recipe.input.simulated}
-    return labelled("info", "images", held, **facts, complex=complex_, plane=plane, how=how, way=_way) | further
+    values = {"kind": "images", "name": held.name, "matrix": [rows, columns], "slices": count, "complex": complex_}
+    values |= {"least": None if complex_ else float(facts["low"]), "largest": float(facts["high"])}
+    text = _rows("images", held, **facts, complex=complex_, plane=plane, how=how.text, way=_way) | further
+    return Description(text, values | _lengths((rows, columns), place) | how.values)
 
 
 def _way(direction: tuple[float, float, float]) -> str:
@@ -209,7 +262,7 @@ def _way(direction: tuple[float, float, float]) -> str:
 _MOST_LINES = 24
 
 
-def describe_folder(folder: Path) -> dict[str, str]:
+def describe_folder(folder: Path) -> Description:
     """The verb, how it ended, its inputs and lines, the files that are there, and verbs that take them.
 
     Of a run that is not finished what is done, what is left, about how long that takes, and how to go on; of a folder
@@ -219,11 +272,6 @@ def describe_folder(folder: Path) -> dict[str, str]:
     ----------
     folder : Path
         Of a run, or one that holds the folders of several, as the demo's does. Nothing is written there.
-
-    Returns
-    -------
-    dict of str to str
-        Label to text.
 
     Raises
     ------
@@ -239,7 +287,9 @@ def describe_folder(folder: Path) -> dict[str, str]:
         kind, name = kind_of_run(folder), folder.resolve().name
         rows = labelled("info", "finished", name, manifest, inputs, kind, listed(manifest["lines"], _MOST_LINES))
         uses = sentences("info", "uses", folder, kind, {path.name for path in folder.iterdir()})
-        return rows | _holds(folder, uses)
+        values = {"state": "finished", "status": manifest["status"], "command": manifest["command"]}
+        values |= {"inputs": inputs, "chosen": manifest["lines"]}
+        return Description(rows | _holds(folder, uses), {"kind": "run", "name": name, **values})
     if not runs:
         raise InputError(
             field=str(folder),
@@ -254,7 +304,10 @@ def describe_folder(folder: Path) -> dict[str, str]:
         rows["runs"] = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
         rows |= {str(run.path.relative_to(folder)): _state(run) for run in inside}
     uses = [f"mri-design info {inside[0].path} describes one run"] if inside else []
-    return rows | _holds(folder, uses, reported=not unfinished)
+    within = {str(run.path.relative_to(folder)): run.state for run in inside}
+    values = {"state": None if own is None else own.state, **({"runs": within} if inside else {})}
+    text = rows | _holds(folder, uses, reported=not unfinished)
+    return Description(text, {"kind": "run" if own is not None else "runs", "name": rows["name"], **values})
 
 
 def _state(run: RunStatus) -> str:
@@ -294,18 +347,13 @@ def is_sequence(path: Path) -> bool:
         return stream.read(len(_START)) == _START
 
 
-def describe_sequence(path: Path) -> dict[str, str]:
+def describe_sequence(path: Path) -> Description:
     """Version, definitions and number of blocks of a Pulseq file, whose signature is checked where it has one.
 
     Parameters
     ----------
     path : Path
         A file that `is_sequence` recognised.
-
-    Returns
-    -------
-    dict of str to str
-        Label to text.
 
     Raises
     ------
@@ -330,7 +378,9 @@ def describe_sequence(path: Path) -> dict[str, str]:
     definitions = (line.partition(" ")[::2] for line in sections.get("DEFINITIONS", [])[:_MOST_DEFINITIONS])
     shown = [(name, text.strip()[:_LONGEST]) for name, text in definitions]
     signature = _signature(path, content, sections.get("SIGNATURE", []))
-    return _rows("sequence", path, version, len(sections["BLOCKS"]), shown, _UNITS, signature)
+    text = _rows("sequence", path, version, len(sections["BLOCKS"]), shown, _UNITS, signature)
+    values = {"version": version, "blocks": len(sections["BLOCKS"]), "definitions": dict(shown)}
+    return Description(text, {"kind": "sequence", "name": path.stem, **values})
 
 
 def _signature(path: Path, content: bytes, lines: list[str]) -> str:
@@ -363,7 +413,7 @@ _OF_RUNS = ("recon", "std", "coil_maps", "draws", "reference")
 _LARGEST_LOOK = 2**26
 
 
-def describe_no_scan(path: Path) -> dict[str, str] | None:
+def describe_no_scan(path: Path) -> Description | None:
     """A mask, an order that training left, or an array of a run, as what it is; None for anything else.
 
     Parameters
@@ -381,7 +431,8 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     if path.suffix == ".npy" and path.stem in _OF_RUNS and (path.parent / MANIFEST).is_file():
         with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
             shape = array.shape
-        return _rows("array", path, shape, kind_of_run(path.parent))
+        values = {"kind": "array", "name": path.stem, "shape": list(shape)}
+        return Description(_rows("array", path, shape, kind_of_run(path.parent)), values)
     if path.stat().st_size > _LARGEST_LOOK:
         return None
     if path.suffix == ".npz":
@@ -389,7 +440,7 @@ def describe_no_scan(path: Path) -> dict[str, str] | None:
     return _mask(path) if is_npy(path) else None
 
 
-def _mask(path: Path) -> dict[str, str] | None:
+def _mask(path: Path) -> Description | None:
     with opened_npy(path, DEFAULT_LIMITS, field=path.name) as array:
         mask = array.read(None) if array.dtype == np.bool_ else np.zeros(0, dtype=np.bool_)
     if mask.ndim not in (1, 2) or not mask.any():
@@ -399,10 +450,18 @@ def _mask(path: Path) -> dict[str, str] | None:
         pattern = line_pattern(mask) or index_runs(mask)
         low, high = gapless_run(mask, len(mask) // 2)
     lobe, _ = largest_side_lobe(spread_of_mask(mask))
-    return _rows("mask", path, mask.shape, int(mask.sum()), mask.size, pattern, high - low + 1, lobe)
+    count = int(mask.sum())
+    values: dict[str, Any] = {
+        "kind": "mask",
+        "name": path.stem,
+        "shape": list(mask.shape),
+        "chosen": np.flatnonzero(mask).tolist(),
+    }
+    values |= {"acceleration": mask.size / count, "side_lobe": float(lobe)}
+    return Description(_rows("mask", path, mask.shape, count, mask.size, pattern, high - low + 1, lobe), values)
 
 
-def _order(path: Path) -> dict[str, str] | None:
+def _order(path: Path) -> Description | None:
     """What training left; None for other archives."""
     try:
         _, present = read_npz_members(path, {"n_start"}, DEFAULT_LIMITS)
@@ -413,12 +472,12 @@ def _order(path: Path) -> dict[str, str] | None:
     from mri_design.experiment.stored_designs import load_trained
 
     order = load_trained(path)
-    return labelled(
-        "info", "order", path, order, "samples" if order.counts else "lines", listed(order.lines, _MOST_LINES)
-    )
+    text = _rows("order", path, order, "samples" if order.counts else "lines", listed(order.lines, _MOST_LINES))
+    values = {"matrix": list(order.grid), "chosen": list(order.lines), "start": order.n_start, "rule": order.rule}
+    return Description(text, {"kind": "order", "name": path.stem, **values})
 
 
-def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -> dict[str, str]:
+def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -> Description:
     """Describe an input; nothing is simulated, but for phantoms that are simulations.
 
     Parameters
@@ -429,11 +488,6 @@ def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -
         Its noise, calibration, series and simulation would be in force.
     maps : Path, optional
         Coil maps that would be used with a scan.
-
-    Returns
-    -------
-    dict of str to str
-        Label to text, in the order in which people ask.
 
     Raises
     ------
@@ -453,5 +507,5 @@ def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -
     if held is None or isinstance(held, ImageStack):
         if maps is not None:
             raise UsageError("--maps belongs to a scan, not to images, sequences and what runs left")
-        return describe_images(held, recipe) if held is not None else no_scan or {}
+        return describe_images(held, recipe) if held is not None else no_scan or Description({})
     return describe_scan(held, recipe)

@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mri_design.experiment.recipe import recipe_schema
+from mri_design.experiment.recipe import load_recipe, recipe_schema
+from mri_design.runs.info import describe_images, measured_how
+from mri_design.scan.data import ImageStack
+from mri_design.scan.geometry import SliceGeometry, SourceImage
 from tests.cli.folders import Spawn, order
 
 DESIGN = ("--lines", 8, "--recipe", "fast.toml", "--strategy", "low-pass", "--no-report")
@@ -48,7 +51,31 @@ def test_a_reconstruction_and_its_regions_answer(spawn: Spawn, work: Path, tmp_p
     assert low < region["mean"] < high and region["sd"] > 0
 
 
-def test_info_answers_with_numbers_and_texts(spawn: Spawn, work: Path) -> None:
-    found = answer(spawn, "info", "scan.npz", "--json")
-    assert found["facts"]["measured lines"] == "24 of 24"  # type: ignore[index]
+def test_info_answers_with_numbers_and_texts(spawn: Spawn, work: Path, tmp_path: Path) -> None:
+    with np.load(work / "scan.npz") as stored:
+        arrays = dict(stored)
+    arrays["kspace"][:, :, ::3] = 0
+    np.savez(tmp_path / "part.npz", **arrays)
+    part = str(tmp_path / "part.npz")
+    found = answer(spawn, "info", part, "--noise", 0.02, "--json")
+    assert (found["input"], found["kind"], found["matrix"], found["slices"]) == (part, "scan", [24, 20], 1)
+    assert found["lines"] == [line for line in range(24) if line % 3] and found["samples"] == 16 * 20
+    assert (found["acceleration"], found["fully_sampled"], found["centre"]) == (1.5, False, [12, 10])
+    assert (found["noise_sd"], found["noise_source"]) == (pytest.approx(0.02), "given")
+    assert str(found["text"]["measured lines"]).startswith("16 of 24")  # type: ignore[index]
+    np.save(tmp_path / "mask.npy", np.arange(24) % 4 == 0)
+    mask = answer(spawn, "info", tmp_path / "mask.npy", "--json")
+    assert (mask["kind"], mask["shape"], mask["chosen"]) == ("mask", [24], [0, 4, 8, 12, 16, 20])
+
+
+def test_lengths_and_times_are_in_metres_and_seconds() -> None:
+    place = SliceGeometry((2.0, 1.5), 5.0)
+    stack = ImageStack(np.ones((1, 8, 6)), name="a", geometry=place)
+    values = describe_images(stack, load_recipe()).values
+    assert values["field_of_view_m"] == pytest.approx([0.016, 0.009]) and values["slice_thickness_m"] == 0.005
+    source = SourceImage({"EchoTime": "20", "RepetitionTime": "3000", "FlipAngle": "15"}, image=False)
+    assert list(measured_how(source).values.values()) == [0.02, 3.0, 15.0]
+
+
+def test_the_schema_is_printed(spawn: Spawn, work: Path) -> None:
     assert answer(spawn, "recipe", "--schema") == json.loads(json.dumps(recipe_schema()))

@@ -39,7 +39,7 @@ STACK = ImageStack(np.arange(1.0, 241, dtype=np.float32).reshape(3, 8, 10), "hea
 
 
 def test_images_have_sizes_orientation_values_and_how_they_were_measured() -> None:
-    rows = describe_images(STACK, Recipe().replacing("input", matrix=64).replacing("simulation", noise=0.02))
+    rows = describe_images(STACK, Recipe().replacing("input", matrix=64).replacing("simulation", noise=0.02)).text
     assert numbers_in(rows["images"])[:3] == [3, 8, 10] and numbers_in(rows["values"]) == [1, 240]
     assert numbers_in(rows["field of view"]) == [16, 15, 2, 1.5, 5]
     assert rows["orientation"].startswith("transverse") and rows["file"] == "head.nii" and "64 x 64" in rows["use"]
@@ -52,7 +52,7 @@ def test_images_have_sizes_orientation_values_and_how_they_were_measured() -> No
         ({"images": (STACK.images * 1j).astype(np.complex64)}, "values", [240]),
         ({"source": source}, "date", [2019, 12, 31]),
     ):
-        assert numbers_in(describe_images(replace(STACK, **change), Recipe()).get(label, "")) == numbers
+        assert numbers_in(describe_images(replace(STACK, **change), Recipe()).text.get(label, "")) == numbers
 
 
 MANIFEST = {
@@ -97,7 +97,7 @@ def run_left(path: Path, readouts: str, files: str) -> Path:
 def test_a_folder_of_a_run_names_its_verb_what_was_measured_and_what_takes_it(tmp_path, readouts, files, counted, ways):
     compared = {"command": ["compare", "x.h5"], "lines": []}
     made = run_left(tmp_path, readouts, files) if readouts else folder(tmp_path, files, **compared)
-    rows = describe_folder(made)
+    rows = describe_folder(made).text
     assert rows["run"].startswith("mri-design design " if readouts else "mri-design compare ")
     assert rows["ended"] == "converged" and rows["inputs"] == "scan.h5"
     assert {"lines", "samples", "shots"} & set(rows) == ({counted} if counted else set())
@@ -112,7 +112,7 @@ def test_a_folder_of_a_run_names_its_verb_what_was_measured_and_what_takes_it(tm
 def test_a_run_of_an_earlier_version_is_told_as_one(tmp_path: Path) -> None:
     made = run_left(tmp_path, "radial", "shots.csv trajectory.npz")
     (made / "result.npz").unlink()
-    rows = describe_folder(made)
+    rows = describe_folder(made).text
     assert "version" in rows and not {"lines", "samples", "shots"} & set(rows)
     assert "trajectory.npz" in rows["next"] and "export" not in rows["next"]
 
@@ -158,7 +158,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_sequence_is_described_and_half_of_one_and_other_files_are_refused(path: Path, tmp_path: Path) -> None:
     assert is_sequence(path)
-    rows = describe_sequence(path)
+    rows = describe_sequence(path).text
     assert "1.4.1" in rows["sequence"] and numbers_in(rows["sequence"])[-1] == 2
     assert rows["FOV"] == "0.24 0.24 0.005 m" and rows["TE"] == "0.01 s" and rows["kSpaceCenterLine"] == "8"
     path.write_text(TEXT.partition("# Format of blocks")[0])
@@ -183,7 +183,7 @@ def test_the_signature_is_checked(path: Path) -> None:
         (signed(TEXT).partition(b"Hash")[0], "none"),
     ):
         path.write_bytes(content)
-        assert describe_sequence(path)["signature"].startswith(said)
+        assert describe_sequence(path).text["signature"].startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -204,18 +204,18 @@ def test_what_the_package_writes_is_signed(tmp_path: Path) -> None:
     pytest.importorskip("pypulseq")
     made = pulseq_file(ORDER, GRE, load_scanner("generic"))
     (tmp_path / "a.seq").write_bytes(made[0])
-    assert describe_sequence(tmp_path / "a.seq")["signature"].startswith("matches")
+    assert describe_sequence(tmp_path / "a.seq").text["signature"].startswith("matches")
 
 
 def test_a_mask_is_told_as_one_and_not_as_a_scan(tmp_path: Path) -> None:
     lines = np.arange(48) % 3 == 0
     lines[20:28] = True
     np.save(tmp_path / "mask.npy", lines)
-    rows = describe_input(str(tmp_path / "mask.npy"), Recipe())
+    rows = describe_input(str(tmp_path / "mask.npy"), Recipe()).text
     assert numbers_in(rows["mask"]) == [lines.sum(), 48, float(f"{48 / lines.sum():.4g}")]
     assert rows["centre"].startswith("8 lines") and "--mask" in rows["next"]
     np.save(tmp_path / "plane.npy", np.eye(8, dtype=bool))
-    assert numbers_in(describe_input(str(tmp_path / "plane.npy"), Recipe())["mask"])[:3] == [8, 8, 8]
+    assert numbers_in(describe_input(str(tmp_path / "plane.npy"), Recipe()).text["mask"])[:3] == [8, 8, 8]
     with pytest.raises(UsageError):
         describe_input(str(tmp_path / "mask.npy"), Recipe(), tmp_path / "plane.npy")
 
@@ -223,17 +223,17 @@ def test_a_mask_is_told_as_one_and_not_as_a_scan(tmp_path: Path) -> None:
 def test_an_order_of_train_is_told_as_one(tmp_path: Path) -> None:
     known = {"grid": (8, 6), "lines": (4, 3, 5), "n_start": 1, "profile": np.ones((3, 8)), "rule": "residual-greedy"}
     save_trained(tmp_path / "order.npz", TrainedDesign(**known, errors=np.array([0.9, 0.5, 0.25])))
-    rows = describe_input(str(tmp_path / "order.npz"), Recipe())
+    rows = describe_input(str(tmp_path / "order.npz"), Recipe()).text
     assert rows["lines"] == "4, 3, 5" and rows["error"].startswith("0.25") and "trained:" in rows["next"]
 
 
 def test_an_image_of_a_run_says_which_way_it_lies(tmp_path: Path) -> None:
     made = run_left(tmp_path, "lines", "")
     np.save(made / "recon.npy", np.ones((12, 10), np.complex64))
-    rows = describe_input(str(made / "recon.npy"), Recipe())
+    rows = describe_input(str(made / "recon.npy"), Recipe()).text
     assert rows["shape"] == "12 x 10" and "axes" in rows
     np.save(tmp_path / "recon.npy", np.ones((12, 10), np.complex64))  # nobody knows of what
-    assert numbers_in(describe_input(str(tmp_path / "recon.npy"), Recipe())["grid"])[0] == 12
+    assert numbers_in(describe_input(str(tmp_path / "recon.npy"), Recipe()).text["grid"])[0] == 12
 
 
 def test_a_slice_with_nan_is_named_by_its_number(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def scan(measured: int = 24, **changes: object) -> KSpaceData:
 
 
 def rows_of(data: KSpaceData, recipe: Recipe = ESPIRIT) -> dict[str, str]:
-    return describe_scan(ScanSummary.of(data), recipe)
+    return describe_scan(ScanSummary.of(data), recipe).text
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_rows_and_their_numbers(data, recipe, row, numbers, monkeypatch):
 
 def test_rows_that_are_left_out() -> None:
     assert not {"orientation", "sequence", "date", "samples", "told by", "slices differ"} & set(rows_of(scan()))
-    assert measured_how(SourceImage({"FlipAngle": "15"}, image=False)).keys() == {"sequence"}
+    assert measured_how(SourceImage({"FlipAngle": "15"}, image=False)).text.keys() == {"sequence"}
 
 
 def test_samples_of_a_plane_are_counted_one_by_one() -> None:
@@ -318,9 +318,9 @@ def test_of_other_slices_the_headers_tell() -> None:
     whole = ScanSummary.of(scan(28))
     short = Sampling(whole.samplings[0].samples & (np.abs(np.arange(32) - 16) < 3)[:, np.newaxis])
     some = replace(whole, samplings=(short, *whole.samplings[1:]), by_headers=True)
-    rows = describe_scan(some, Recipe())
+    rows = describe_scan(some, Recipe()).text
     assert {"told by", "slices differ"} < set(rows) and "NLINV" in rows["coil maps"]
-    assert "5" in describe_scan(some, ESPIRIT)["calibration"]
+    assert "5" in describe_scan(some, ESPIRIT).text["calibration"]
 
 
 @pytest.mark.parametrize("coils", [1, 2])
@@ -328,8 +328,8 @@ def test_samples_along_a_trajectory(coils: int) -> None:
     points = radial_spokes(32, equispaced_angles(12)).reshape(-1, 2)
     samples = np.random.default_rng(0).standard_normal((1, coils, len(points))).astype(np.complex64)
     data = TrajectoryData(samples, points, (32, 32), n_readouts=12, noise_variance=1.0)
-    rows = describe_scan(data, Recipe())
+    rows = describe_scan(data, Recipe()).text
     assert [numbers_in(rows[name])[:2] for name in ("trajectory", "grid")] == [[12, 32], [32, 32]]
-    alone = describe_scan(data.only(np.arange(12) < 1), Recipe())
+    alone = describe_scan(data.only(np.arange(12) < 1), Recipe()).text
     assert 12 in numbers_in(rows["samples"]) and 12 not in numbers_in(alone["samples"])
     assert ("calibration" in alone) == (coils > 1) and ("noise" in rows) != ("calibration" in rows)

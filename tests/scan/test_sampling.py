@@ -147,13 +147,13 @@ def test_samples_beyond_all_others_are_refused(kspace: np.ndarray) -> None:
 def test_memory_that_was_never_written_is_refused_and_described() -> None:
     data = KSpaceData(memory((1, 2, 64, 64)), np.ones(64, dtype=bool))
     refuses("kspace", calibrate, data, Recipe())
-    about = describe_scan(scan.ScanSummary.of(data), Recipe())
+    about = describe_scan(scan.ScanSummary.of(data), Recipe()).text
     assert scan.ScanSummary.of(data).refused and "samples" in about
     assert not {"measured lines", "fully sampled", "centre", "noise", "calibration", "coil maps"} & set(about)
     points = np.random.default_rng(0).uniform(-16, 16, (4096, 2))
     along = TrajectoryData(memory((1, 1, 4096)), points, (32, 32), n_readouts=32)
     refuses("kspace", calibrate, along, Recipe())
-    about = describe_scan(along, Recipe())
+    about = describe_scan(along, Recipe()).text
     assert "samples" in about and not {"dense", "calibration"} & set(about)
 
 
