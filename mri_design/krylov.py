@@ -68,13 +68,13 @@ def real_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:
     n_axes : int
         Trailing axes that make up one vector; the others are a batch.
     """
-    flat_a, flat_b = _numbers(a, n_axes), _numbers(b, n_axes)
+    flat_a, flat_b = _real_rows(a, n_axes), _real_rows(b, n_axes)
     return np.einsum("...i,...i->...", flat_a, flat_b, dtype=np.float64)
 
 
 def quick_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:
     """`real_inner` to the rounding of the vectors: runs of numbers are added up in their precision, then in double."""
-    flat_a, flat_b = _numbers(a, n_axes), _numbers(b, n_axes)
+    flat_a, flat_b = _real_rows(a, n_axes), _real_rows(b, n_axes)
     batch, whole = flat_a.shape[:-1], flat_a.shape[-1] // RUN * RUN
     runs_a, runs_b = (v[..., :whole].reshape(*batch, -1, RUN) for v in (flat_a, flat_b))
     runs = np.einsum("...i,...i->...", runs_a, runs_b).sum(axis=-1, dtype=np.float64)
@@ -82,8 +82,8 @@ def quick_inner(a: Array, b: Array, n_axes: int) -> NDArray[np.float64]:
     return np.asarray(runs + rest)
 
 
-def _numbers(a: Array, n_axes: int) -> Array:
-    """The vectors of a batch as rows of real numbers."""
+def _real_rows(a: Array, n_axes: int) -> Array:
+    """A batch of vectors as a matrix of reals, one row a vector; complex entries are viewed as pairs."""
     flat = a.reshape(*a.shape[: a.ndim - n_axes], -1)
     return np.ascontiguousarray(flat).view(flat.real.dtype) if np.iscomplexobj(flat) else flat
 

@@ -297,16 +297,16 @@ class _Regions:
         return both
 
     @cached_property
-    def _beside(self) -> Variances:
-        """Of the air beside the object, (band, coil)."""
+    def _variances_by_band(self) -> Variances:
+        """Noise variances in the air next to the object, (band, coil)."""
         return np.array([self._air_of(band, self._positions_beside) for band in self.bands])
 
     def air_beside(self) -> Variances:
-        """Of the air beside the object along the readout, median over the bands."""
-        return np.asarray(np.median(self._beside, axis=0))
+        """Noise variance of every coil in the air next to the object along the readout: the median over the bands."""
+        return np.asarray(np.median(self._variances_by_band, axis=0))
 
     def outer_air_beside(self) -> Variances:
-        """Of the outer quarter of the lines alone, where the object shows least."""
+        """The same from the outer quarter of the lines alone, where the object has least signal."""
         return self._air_of(self.outer_lines, self._positions_beside)
 
     def object_beside(self) -> bool:
@@ -315,7 +315,12 @@ class _Regions:
         Air beside it is then far louder on the central lines than on most, or than on the outermost; or most of it is
         far louder than the corners, or louder where k-space falls outwards.
         """
-        parts = self._beside[0], self.air_beside(), self.outer_air_beside(), median_variance(self.corner_samples)
+        parts = (
+            self._variances_by_band[0],
+            self.air_beside(),
+            self.outer_air_beside(),
+            median_variance(self.corner_samples),
+        )
         central, most, outermost, corners = (float(part.mean()) for part in parts)
         if central > _OVER_MOST * most or central > _OVER_OUTERMOST * outermost:
             return True

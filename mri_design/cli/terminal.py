@@ -186,18 +186,18 @@ FRACTION, SECONDS = 0.1, 30.0
 
 def _plain_lines() -> Watch:
     """Progress as lines for logs; none for work of a single piece."""
-    said: dict[str, tuple[float, int, float]] = {}
+    shown: dict[str, tuple[float, int, float]] = {}
 
     def watch(label: str, done: int, total: int) -> None:
         if total == 1:  # nothing between its beginning and its end
             return
         now, fraction = time.monotonic(), done / total
-        before, many, when = said.get(label, (-1.0, 0, 0.0))
+        before, many, when = shown.get(label, (-1.0, 0, 0.0))
         if done < many:  # the same work anew, on the next slice
             before = -1.0
         due = fraction - before >= FRACTION - 1e-9 or (now - when >= SECONDS and fraction > before)
         if due or (fraction >= 1.0 > before):
-            said[label] = (fraction, done, now)
+            shown[label] = (fraction, done, now)
             print(f"{label}: {done} of {total}", file=sys.stderr, flush=True)
 
     return watch

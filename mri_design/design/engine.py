@@ -322,7 +322,7 @@ class DesignEngine:
     def inference_of(
         self, slice_model: SliceModel, signal: float, number: int = 0, warm: WarmStart | None = None
     ) -> SliceInference:
-        """The inference along the design of the slice of that number."""
+        """The inference of one slice, which is repeated after every decision of a design; ``number`` seeds it."""
         loops, seed = (self.first_loops, self.step_loops), (self.seed, number)
         return SliceInference(slice_model, signal, self.inference, seed, loops=loops, refined=self.refined, warm=warm)
 

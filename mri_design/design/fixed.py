@@ -425,7 +425,7 @@ class CaipiSamples(Strategy):
 
 
 def _spacings(most: int) -> Iterator[tuple[int, int]]:
-    """(R_y, R_z) of every product up to ``most`` + 1, the most nearly square ones, R_y the smaller."""
+    """Undersampling factors (R_y, R_z), for each R_y R_z = 1, ... ``most`` + 1 the pair that is closest to square."""
     for product in range(1, most + 2):
         rows = max(r for r in range(1, int(np.sqrt(product)) + 1) if product % r == 0)
         yield rows, product // rows

@@ -284,7 +284,7 @@ class DesignTrace:
 FAR = 0.75
 """Below this part of what noise is predicted to leave an error is out of reach: the prediction is seldom that wrong."""
 NEAR = 1.2
-"""The image is looked at where its error may be up to this many times what is wanted."""
+"""The image is reconstructed to check its error once that is predicted to be at most this many times the wanted one."""
 FEWEST_TESTED = Kind.fewest_tested
 """Lines that a design must have predicted and then measured before what it predicts can end it."""
 AT_REST = 0.02
@@ -298,15 +298,15 @@ class StopFact:
     Parameters
     ----------
     code : {"error", "out of reach", "gain"}
-        The relative error of the image; the same, where what is wanted cannot be had; or the information of the best
-        candidate in nats.
+        The relative error of the image; the same, where the wanted error cannot be reached; or the information of the
+        best candidate in nats.
     value, limit : float
         Predicted, NaN where it is not known, and wanted.
     least : float
-        Out of reach: the error that every candidate would leave.
+        Out of reach: the error predicted after all candidates are measured.
     tested, fewest : float, int
-        How many predictions had been compared with measurements, and how many must be; ``fewest`` is 0 where
-        nothing hangs on it.
+        How many predictions have been compared with measurements, and how many must be before the rule may end the
+        design; ``fewest`` is 0 where that does not matter.
     """
 
     code: Literal["error", "out of reach", "gain"]
@@ -318,12 +318,12 @@ class StopFact:
 
 
 class StopRule:
-    """Decides when a design has enough lines, and why; never, unless a subclass or a function decides.
+    """Decides when a design has enough lines. The base class never ends one; subclasses or ``ends`` do.
 
     Parameters
     ----------
     ends : callable, optional
-        (forecast) -> whether the design ends now, before the line that is decided on is measured.
+        (forecast) -> whether the design ends now; the line chosen last is then not measured.
     """
 
     def __init__(self, ends: Callable[[Forecast], bool] = lambda forecast: False) -> None:
@@ -333,9 +333,9 @@ class StopRule:
     """Whether `Forecast.least_error` is wanted."""
 
     def needs_image_error(self, forecast: Forecast, ratio: float) -> bool:
-        """Whether `Forecast.image_error` is wanted before the rule is asked.
+        """Whether the rule needs `Forecast.image_error`, for which the image is reconstructed.
 
-        ``ratio`` is that error over the predicted one where it was last known; 0 where it is wanted in any case.
+        ``ratio`` is that error over the predicted one when both were last known; 0 requests it in any case.
         """
         return False
 
@@ -416,7 +416,7 @@ class UntilError(StopRule):
         return (StopFact("error", error, self.error, **_untested(forecast, self.fewest, self._reached(forecast))),)
 
     def out_of_reach(self, forecast: Forecast) -> bool:
-        """Whether the error that every line would leave is larger than wanted."""
+        """Whether even the complete scan is predicted to have a larger error than wanted."""
         return _is_tested(forecast, self.fewest) and self._hopeless(forecast)
 
     def _error(self, forecast: Forecast) -> float:
@@ -490,7 +490,7 @@ class AnyOf(StopRule):
         return any(rule.looks_ahead for rule in self.rules)
 
     def needs_image_error(self, forecast: Forecast, ratio: float) -> bool:
-        """Where one of the rules asks."""
+        """Where one of the rules needs it."""
         return any(rule.needs_image_error(forecast, ratio) for rule in self.rules)
 
     def __call__(self, forecast: Forecast) -> bool:

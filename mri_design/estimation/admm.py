@@ -440,7 +440,9 @@ def has_exact_step(model: GeneralizedLinearModel) -> bool:
 
 
 def balancing_factor(primal: float, dual: float, size: float, force: float) -> float:
-    """By how much to raise a weight, from squared norms: relative primal over relative dual residual, within 5.
+    """Factor by which to raise the penalty weight, 1/5 to 5: relative primal over relative dual residual.
+
+    All arguments are squared norms: of the two residuals, of the split variable and of its dual.
 
     Wohlberg (2017), arXiv:1704.06209.
     """

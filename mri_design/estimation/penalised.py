@@ -45,7 +45,7 @@ class SitePenalty(Protocol):
         ...
 
     def dual_argument(self, x: Array) -> Array:
-        """t >= 0 with h(gamma) = -(t pi' + 2 g(t)), pi' = -2 g'(t): where the site's own dual is attained."""
+        """The t >= 0 at which the site's dual h is attained for these x: h = -(t pi' + 2 g(t)), pi' = -2 g'(t)."""
         ...
 
 
@@ -70,7 +70,7 @@ class Smoothed:
         return self.potential.even
 
     def dual_argument(self, x: Array) -> Array:
-        """x + z, where the site's own dual pi = -2 g'(x + z) is attained."""
+        """t = x + z, where the site's dual is attained, with pi = -2 g'(x + z)."""
         return (x + self.z).astype(x.dtype, copy=False)
 
     def value(self, x: Array) -> Array:
@@ -529,11 +529,11 @@ class _CirculantMemory:
         precision = PosteriorPrecision(model.measurement, model.blocks, start.precisions)
         self.precondition = precision.preconditioner or (lambda r: r)
         self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=history)
-        self.add = scipy.linalg.blas.get_blas_funcs("axpy", (_numbers(start.u),))
+        self.add = scipy.linalg.blas.get_blas_funcs("axpy", (_as_reals(start.u),))
 
     def remember(self, step: Array, change: Array) -> None:
         """Take in s and y unless J bends the wrong way along s."""
-        step, change = _numbers(step), _numbers(change)
+        step, change = _as_reals(step), _as_reals(change)
         curvature = float(step @ change)
         if curvature > 1e-7 * np.sqrt(float(step @ step) * float(change @ change)):
             self.pairs.append((step, change, curvature))
@@ -541,20 +541,20 @@ class _CirculantMemory:
     def direction(self, gradient: Array) -> Array:
         """Minus the quasi-Newton matrix times the gradient (two-loop recursion)."""
         d = -gradient
-        numbers, weights = _numbers(d), []
+        numbers, weights = _as_reals(d), []
         for step, change, curvature in reversed(self.pairs):
             weight = float(step @ numbers) / curvature
             weights.append(weight)
             self.add(change, numbers, a=-weight)
         d = np.require(self.precondition(d), requirements=["C", "W"])
-        numbers = _numbers(d)
+        numbers = _as_reals(d)
         for (step, change, curvature), weight in zip(self.pairs, reversed(weights), strict=True):
             self.add(step, numbers, a=weight - float(change @ numbers) / curvature)
         return d
 
 
-def _numbers(a: Array) -> Array:
-    """The array's own memory as one row of real numbers."""
+def _as_reals(a: Array) -> Array:
+    """A view of the array as one vector of reals; complex entries are pairs."""
     return a.reshape(-1).view(a.real.dtype)
 
 

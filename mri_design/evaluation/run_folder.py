@@ -75,8 +75,8 @@ def read_manifest(folder: Path, **kinds: type) -> dict[str, Any]:
     return manifest
 
 
-def _own_table(path: Path) -> dict[str, Any]:
-    """What a run wrote into a JSON file; nothing where it cannot be read, or is a link."""
+def _json_table(path: Path) -> dict[str, Any]:
+    """The table in a JSON file of a run; empty if the file cannot be read or is a link."""
     with suppress(InputError, OSError):
         return {} if path.is_symlink() else read_json_table(path, _TEXTS)
     return {}
@@ -220,7 +220,7 @@ class RunProgress:
     @classmethod
     def read(cls, path: Path) -> RunProgress | None:
         """The progress in a file; None if the file is missing or cannot be read."""
-        stored = _own_table(path)
+        stored = _json_table(path)
         try:
             found = cls(path, [str(word) for word in stored["command"]])
             found.stages, found.about = [Stage(**stage) for stage in stored["stages"]], str(stored["about"])
@@ -366,7 +366,7 @@ class RunFolder:
                 f"{self.path.name} holds the link {links[0]}, and nothing is written through links; "
                 f"give another {option('out')}"
             )
-        listed = _own_table(self.path / LEDGER_NAME).get("files")
+        listed = _json_table(self.path / LEDGER_NAME).get("files")
         known = isinstance(listed, list) and all(isinstance(name, str) and _LISTED.fullmatch(name) for name in listed)
         names = set(listed or ()) if known else set()
         if self.overwrite:
@@ -477,7 +477,7 @@ class RunFolder:
             return False
         another = f"give another {option('out')}, or add {option('overwrite')}"
         if (self.path / MANIFEST).exists():
-            cure, stored = "", _own_table(self.path / MANIFEST)
+            cure, stored = "", _json_table(self.path / MANIFEST)
             settings = stored.get("settings")
             if isinstance(settings, dict) and settings.get("identity") == identity:
                 return True

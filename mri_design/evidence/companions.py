@@ -119,7 +119,7 @@ def mean_stages(
     without = replace(slice_model, alike=None)
     if isinstance(engine.variances, ExactByColumns):
         return LastStage(without.model(lines, signal), warm_start, "exact variances by columns do not cover it")
-    slice_model = _at_first_look(slice_model)
+    slice_model = _without_non_local(slice_model)
     usual = prior_blocks(slice_model.prior)
     start, local, matvecs = warm_start, None, 0
     for look in range(LOOKS):
@@ -181,7 +181,7 @@ def map_stages(
 ) -> tuple[GeneralizedLinearModel, Array | None, str]:
     """All stages of MAP but the last: its model, the image to start at, and why non-local blocks are left out."""
     without, image = replace(slice_model, alike=None), start
-    slice_model = _at_first_look(slice_model)
+    slice_model = _without_non_local(slice_model)
     for _ in range(LOOKS):
         model = slice_model.model(lines, signal)
         image, _ = estimate(model, image)
@@ -192,13 +192,13 @@ def map_stages(
     return slice_model.model(lines, signal), image, ""
 
 
-def _at_first_look(slice_model: SliceModel) -> SliceModel:
+def _without_non_local(slice_model: SliceModel) -> SliceModel:
     """The slice without non-local blocks, the others limited as in models that have some.
 
     Of noisy scans they then leave more noise in the image. That is what patches have to be compared in: where the
     other blocks had smoothed them, they would all seem to be alike.
     """
-    prior = tuple(block.beside_non_local() for block in prior_blocks(slice_model.prior))
+    prior = tuple(block.limited_for_non_local() for block in prior_blocks(slice_model.prior))
     return replace(slice_model, prior=prior, alike=None)
 
 

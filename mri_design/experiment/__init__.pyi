@@ -126,10 +126,10 @@ from .strategies import usual_strategies as usual_strategies
 from .strategies import with_power as with_power
 from .volume import NEIGHBOURS as NEIGHBOURS
 from .volume import AnySlice as AnySlice
-from .volume import Around as Around
+from .volume import NeighbourCounts as NeighbourCounts
 from .volume import Shared as Shared
 from .volume import Slices as Slices
-from .volume import is_around as is_around
+from .volume import names_neighbours as names_neighbours
 from .volume import neighbour_modulus as neighbour_modulus
 from .volume import neighbours as neighbours
 from .volume import opened_slices as opened_slices

@@ -18,7 +18,7 @@ from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, load_scan, names_file, scan_of
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct
-from mri_design.experiment.volume import is_around
+from mri_design.experiment.volume import names_neighbours
 from mri_design.kinds import count_text
 from mri_design.model.sparsity import Companion
 from mri_design.operators.cartesian_fourier import CentredFFT
@@ -172,7 +172,7 @@ class CompanionImages:
                 away = [part / 2 for part in range(-2 * SLICES, 2 * SLICES + 1) if part]
                 of = f"of {count}, numbered from 0, instead of {number}"
                 for place in away:
-                    image_there = partial(near._beside_number, here, shape, number - cut.start, place)
+                    image_there = partial(near._at_offset, here, shape, number - cut.start, place)
                     beside[place] = f"slice {number + place:g} {of}", image_there
         if covered < LEAST_OVERLAP:
             got = f"an image that covers {covered:.0%} of the slice's field of view"
@@ -196,10 +196,10 @@ class CompanionImages:
         image, covered = self.at_places(here, shape, aside)
         return image if covered > 0.99 * whole else None
 
-    def _beside_number(
+    def _at_offset(
         self, here: SliceGeometry | None, shape: tuple[int, int], number: int, aside: float
     ) -> NDArray[np.float32] | None:
-        """The image so many slices away from a number; None if the volume has none."""
+        """The image ``aside`` slices away from slice ``number``, interpolated; None outside the volume."""
         have = len(self.images)
         return self.by_number(here, shape, number + aside, have)[0] if 0 <= number + aside <= have - 1 else None
 
@@ -450,7 +450,7 @@ def companion_file(source: str) -> str:
     UsageError
         For neighbours within the scan, which are no file (`around.WORDS`).
     """
-    if is_around(source):
+    if names_neighbours(source):
         raise UsageError(
             f"{option('with', source)}: only recon and design know slices and frames of the scan itself as other images"
         )

@@ -103,7 +103,7 @@ def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual
     if strategy.needs_posterior or isinstance(strategy, TrainedOrder):
         return start_of_growing(recipe, usual, count)
     published = isinstance(strategy, CentredLines) and strategy.centre_fraction is not None
-    return min(FEWEST_CALIBRATING, usual) if published and not _asked(recipe) else usual
+    return min(FEWEST_CALIBRATING, usual) if published and not _states_calibration_lines(recipe) else usual
 
 
 def start_of_growing(recipe: Recipe, usual: int, count: int | None) -> int:
@@ -111,12 +111,12 @@ def start_of_growing(recipe: Recipe, usual: int, count: int | None) -> int:
 
     The ``usual`` number is then what it asks for. Without a count there are the most.
     """
-    if _asked(recipe):
+    if _states_calibration_lines(recipe):
         return usual
     return MOST_GROWING if count is None else min(MOST_GROWING, max(GROWING, count // GROWING_PART))
 
 
-def _asked(recipe: Recipe) -> bool:
+def _states_calibration_lines(recipe: Recipe) -> bool:
     """Whether the recipe states the number of centre lines for coil maps."""
     return recipe.coils.calibration_lines is not None or recipe.calibration_lines is not None
 

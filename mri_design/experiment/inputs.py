@@ -164,10 +164,10 @@ class ScanSource:
     @property
     def label(self) -> str:
         """The input without its folders, for manifests."""
-        beside = [] if self.maps is None else [f"{maps_origin(self.maps)} {self.maps.name}"]
-        beside += [f"the image {Path(companion).name}" for companion in self.companions]
-        said = f" with {' and '.join(beside)}" if beside else ""
-        return f"{Path(self.path).name}#{self.slices.text}{said}"
+        given = [] if self.maps is None else [f"{maps_origin(self.maps)} {self.maps.name}"]
+        given += [f"the image {Path(companion).name}" for companion in self.companions]
+        suffix = f" with {' and '.join(given)}" if given else ""
+        return f"{Path(self.path).name}#{self.slices.text}{suffix}"
 
 
 def scan_sources(
@@ -343,11 +343,11 @@ def load_summary(
         Where the input or the maps cannot be used; the message says why.
     """
     phantom = str(source).startswith(PHANTOM_PREFIX)
-    told = None if phantom else summary(source, **recipe.input.reading, noise=recipe.input.noise is None)
-    refused = isinstance(told, ScanSummary) and bool(told.refused)
+    found = None if phantom else summary(source, **recipe.input.reading, noise=recipe.input.noise is None)
+    refused = isinstance(found, ScanSummary) and bool(found.refused)
     unread = maps is None and recipe.input.noise_samples is None and not refused
-    if isinstance(told, ImageStack) or (told is not None and unread):
-        return told
+    if isinstance(found, ImageStack) or (found is not None and unread):
+        return found
     return summarised(with_given(_loaded(str(source), recipe, 0), recipe, None if refused else maps))
 
 
@@ -382,7 +382,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
     known = _with_maps_of(data, maps, name, recipe) if isinstance(maps, KSpaceData) else with_maps(data, maps)
     if not isinstance(known, KSpaceData):
         return known
-    explained = explained_by_maps(_at_its_noise(known, recipe))
+    explained = explained_by_maps(_with_noise_variance(known, recipe))
     if explained < LEAST_EXPLAINED:
         cure = "Compare the order of the coils, and rows and columns, with the scan's."
         if isinstance(maps, KSpaceData):
@@ -396,7 +396,7 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
     return known.known(maps=replace(known.provenance.maps, explained=explained))
 
 
-def _at_its_noise(data: KSpaceData, recipe: Recipe) -> KSpaceData:
+def _with_noise_variance(data: KSpaceData, recipe: Recipe) -> KSpaceData:
     """The scan with the variance of its noise, estimated if it is not known and the scan shows some."""
     variance = recipe.input.noise_variance
     if variance is None and data.noise_variance is None and data.noise_covariance is None:
@@ -420,7 +420,9 @@ def _with_maps_of(data: AnyScan, scanned: KSpaceData, name: str, recipe: Recipe)
     maps = prepared.maps_as_read
     if maps is None or not isinstance(data, KSpaceData):
         cure = f"Give coil maps as {option('maps', 'FILE')}, or leave {option('maps-from')} out."
-        raise InputError(name, "no coil maps for this scan", "several coils, and both scans on a grid", cure)
+        raise InputError(
+            name, "a scan that yields no coil maps", "a scan of several coils on a grid, for a scan on a grid", cure
+        )
     ratio, placed = (1.0, 1.0), False
     if data.geometry is not None and scanned.geometry is not None:
         here, there = (
@@ -455,8 +457,8 @@ def with_noise_samples(data: AnyScan, samples: str | PathLike[str] | NDArray[Any
         found = _noise_of_file(path, data.n_coils, path.stat().st_mtime_ns if path.exists() else 0)
     else:
         named, found = "an array", noise_of_samples("noise", np.asarray(samples), data.n_coils)
-    covariance, told = noise_of_data(found, data.provenance.dwell, data.provenance.averages)
-    origin = NoiseOrigin(source="samples", measured=replace(told, file=named))
+    covariance, measured = noise_of_data(found, data.provenance.dwell, data.provenance.averages)
+    origin = NoiseOrigin(source="samples", measured=replace(measured, file=named))
     return replace(data, noise_variance=None, noise_covariance=covariance).known(noise=origin)
 
 

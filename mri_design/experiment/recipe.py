@@ -224,12 +224,12 @@ class InputRecipe(Settings):
 
     @property
     def counters(self) -> dict[str, int]:
-        """The numbers of the series, by counter.
+        """Which contrast, phase, repetition, set or encoding to read: its number by the counter's name.
 
         Raises
         ------
         InputError
-            If all numbers of a counter are asked for, which is for reconstructions from files alone.
+            If all numbers of a counter are requested, which only a reconstruction of a file can do.
         """
         if self.axis:
             cure = f"Give {self.axis} a number, or leave it out for the first."
@@ -238,7 +238,7 @@ class InputRecipe(Settings):
 
     @property
     def axis(self) -> str:
-        """The counter of which all numbers are asked for; empty if none."""
+        """The counter whose numbers are all requested (`EVERY`); empty if none."""
         return next((name for name, number in (self.series or {}).items() if number == EVERY), "")
 
 
@@ -688,7 +688,7 @@ Settings.renamed = {
 
 
 def _value_of(text: str, kinds: Collection[str] = ()) -> Any:
-    """The value of a text for a setting that takes these `Setting.kinds`; see `Recipe.with_settings`."""
+    """Parse the text of a setting into a TOML value; ``kinds`` are the JSON types it may have (`Setting.kinds`)."""
     import tomllib
 
     try:

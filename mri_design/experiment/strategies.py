@@ -170,7 +170,7 @@ def _density(name: str, text: str) -> dict[str, Any]:
 def _spacing(name: str, text: str) -> dict[str, Any]:
     distance = whole_number(text)
     if distance is None or not 1 <= distance < 10**6:
-        raise UsageError(f"strategy {name!r}: the distance of the lines must be a whole number of one or more")
+        raise UsageError(f"strategy {name!r}: the spacing of the lines must be a whole number from 1 to 999999")
     return {"spacing": distance}
 
 

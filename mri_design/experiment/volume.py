@@ -296,13 +296,13 @@ NEIGHBOURS = "neighbours"
 """Name of the stage in which images are made for their neighbours."""
 
 
-def is_around(source: str) -> bool:
+def names_neighbours(source: str) -> bool:
     """Whether a companion is named that is a neighbour within the scan."""
     return source.partition(":")[0] in WORDS
 
 
 @dataclass(frozen=True)
-class Around:
+class NeighbourCounts:
     """How many neighbours on each side are other images of a slice.
 
     Parameters
@@ -317,7 +317,7 @@ class Around:
     frames: int = 0
 
     @classmethod
-    def named(cls, sources: Sequence[str]) -> Around:
+    def named(cls, sources: Sequence[str]) -> NeighbourCounts:
         """Numbers of neighbours that ``slices``, ``slices:N``, ``frames`` and ``frames:N`` among companions ask for.
 
         Raises
@@ -326,7 +326,7 @@ class Around:
             For another number than 1, 2, and so on.
         """
         found = dict.fromkeys(WORDS, 0)
-        for source in filter(is_around, sources):
+        for source in filter(names_neighbours, sources):
             word, colon, text = source.partition(":")
             number = whole_number(text) if colon else 1
             if number is None or number < 1:
@@ -394,7 +394,7 @@ def neighbour_modulus(one: SliceModel, lines: Sequence[int], recipe: Recipe, see
 def neighbours(
     near: Mapping[str, Mapping[int, float]], modulus: Callable[[int], NDArray[np.float32]], *, later: bool = False
 ) -> tuple[Companion, ...]:
-    """Companions from the moduli of neighbouring images, as `Around.of` names them; without empty images.
+    """Companions from the moduli of neighbouring images, as `NeighbourCounts.of` names them; without empty images.
 
     They lie as the image lies, but where it was measured so much ``later`` that the object may have moved.
     """

@@ -21,7 +21,7 @@ import scipy.optimize
 from scipy.linalg import lapack
 
 from mri_design.errors import InputError
-from mri_design.inference.base import beside_gaussian
+from mri_design.inference.base import non_gaussian_blocks
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision
 from mri_design.operators.base import Array, LinearOperator
@@ -241,7 +241,7 @@ class PriorAndSites:
         """
         (X, y), sigma = dense_data(model), float(np.sqrt(model.noise_variance))
         precision, linear, constant = X.T @ X, X.T @ y / sigma, float(y @ y) / sigma**2
-        parts = dense_blocks(beside_gaussian(model))
+        parts = dense_blocks(non_gaussian_blocks(model))
         for each in dense_blocks([block for block in model.blocks if block.potential.gaussian_precision is not None]):
             weights = each.per_row(np.asarray(each.block.potential.gaussian_precision))
             precision = precision + each.B.T @ (weights[:, None] * each.B)

@@ -371,10 +371,10 @@ class PoolMarginals:
             shrinkage=np.append(self.shrinkage, shrink),
             log_determinant=None if known is None else known + float(np.log(growth)),
         )
-        return after._mended(labelled)
+        return after._with_recomputed_variances(labelled)
 
-    def _mended(self, labelled: Array) -> PoolMarginals:
-        """The pool with negative variances of the model's sites computed anew."""
+    def _with_recomputed_variances(self, labelled: Array) -> PoolMarginals:
+        """The pool, where variances that rounding made negative are computed again, one solve each."""
         variances, count = self.variances.copy(), 0
         for index in labelled[variances[labelled] < 0]:
             b = self.pool.row(int(index))
@@ -382,14 +382,14 @@ class PoolMarginals:
             count += 1
         prior = []
         for block, values in zip(self.pool.prior, self.prior_variances, strict=True):
-            mended = values.copy()
-            for place in np.argwhere(mended < 0):
+            recomputed = values.copy()
+            for place in np.argwhere(recomputed < 0):
                 unit = np.zeros(block.analysis.out_shape)
                 unit[tuple(place)] = 1.0
                 b = block.analysis.adjoint(unit)
-                mended[tuple(place)] = b @ self.solve(b)
+                recomputed[tuple(place)] = b @ self.solve(b)
                 count += 1
-            prior.append(mended)
+            prior.append(recomputed)
         return replace(self, variances=variances, prior_variances=tuple(prior), recomputed=self.recomputed + count)
 
 

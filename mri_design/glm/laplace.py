@@ -51,7 +51,7 @@ from mri_design.glm.messages import (
     partition_sites,
     square,
 )
-from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, beside_gaussian
+from mri_design.inference.base import LoopEngine, LoopState, StepInfo, WarmStart, non_gaussian_blocks
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, Variances, require_posterior
 from mri_design.operators.base import Array
@@ -295,7 +295,7 @@ class LaplaceFilter(LoopEngine[PassState]):
 
     def needing(self, model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
         """All blocks but the Gaussian ones, which come first and at once."""
-        return beside_gaussian(model)
+        return non_gaussian_blocks(model)
 
     def init(
         self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None
@@ -311,7 +311,7 @@ class LaplaceFilter(LoopEngine[PassState]):
         return PassState(model=model, mean=mean, covariance=covariance)
 
     def step(self, state: PassState) -> PassState:
-        """The sites of the next block, one after another."""
+        """Assimilate the next block: its sites update mean and covariance one after another, Gaussian ones at once."""
         block = state.model.blocks[state.loop]
         own = block.potential.gaussian_precision
         if own is not None:

@@ -34,8 +34,8 @@ from mri_design.inference.base import (
     LoopState,
     StepInfo,
     WarmStart,
-    beside_gaussian,
     cold_start,
+    non_gaussian_blocks,
     pooled_variances,
 )
 from mri_design.inference.evidence import LogDeterminant
@@ -111,7 +111,7 @@ class SiteState:
 
     @property
     def broken(self) -> bool:
-        """Whether the solver or the variances broke down, or sites asked for nothing finite."""
+        """Whether the solver or the variances broke down, or the stationary Gaussians were not finite."""
         statuses = (self.solved.status, self.marginals.convergence.status)
         return self.wanted is None or Status.BREAKDOWN in statuses
 
@@ -149,7 +149,7 @@ class SiteState:
 
     @property
     def stationarity(self) -> float:
-        """Mean over sites of the relative difference of pi and the pi asked for."""
+        """Mean over sites of the relative difference of pi and the stationary pi."""
         if self.wanted is None:
             return float("nan")
         tiny = np.finfo(np.float32).tiny
@@ -160,8 +160,10 @@ class SiteState:
         return float(np.mean(np.concatenate(parts), dtype=np.float64))
 
 
-def _asked_for(block: SiteBlock, s: Array, z: Array, least_precision: float) -> tuple[Array, Array, float] | None:
-    """pi and eta of the Gaussians that stationarity of the bound asks of one block's sites, and the sum of E log t.
+def _stationary_gaussians(
+    block: SiteBlock, s: Array, z: Array, least_precision: float
+) -> tuple[Array, Array, float] | None:
+    """pi and eta of the Gaussians at which the bound is stationary in the sites of one block, and the sum of E log t.
 
     Parameters
     ----------
@@ -170,7 +172,7 @@ def _asked_for(block: SiteBlock, s: Array, z: Array, least_precision: float) -> 
     z : float array
         Variances, pooled over groups.
     least_precision : float
-        Of pi: zero where it must not become negative, which only sites that are not log-concave ask for.
+        Of pi: zero where it must not become negative, which it does only for sites that are not log-concave.
 
     Returns
     -------
@@ -336,7 +338,7 @@ class VariationalGaussian(LoopEngine[UpdateState]):
         matvecs = state.matvecs + (0 if trial is None else _products(trial))
         new_phi = None if trial is None else _criterion(model, trial)
         phi = state.trace[-1] if state.trace else None
-        kept = 0.0 if trial is None or trial.broken else _kept(phi, new_phi, sites, trial)
+        kept = 0.0 if trial is None or trial.broken else _decrease_ratio(phi, new_phi, sites, trial)
         if trial is None or not kept >= LEAST_KEPT:
             return replace(state, step=state.step / 2, matvecs=matvecs, info=None)
         loop = state.loop + 1
@@ -382,13 +384,13 @@ class VariationalGaussian(LoopEngine[UpdateState]):
         )
 
     def _first_sites(self, model: GeneralizedLinearModel, warm: WarmStart | None) -> SiteGaussians:
-        """Sites asked for by a warm start's mean and z; from cold, by guesses that need not be near the posterior.
+        """Site Gaussians at a warm start's mean and z; from cold, at guesses that need not be near the posterior.
 
         From cold, super-Gaussian sites begin as the bound that touches at `cold_start`, as in the double loop, whose
-        mean is first scaled to what fits the data best, so that it does not depend on the units of X. What they ask
-        for falls as fast as a Gaussian with E s, to nothing where the guess is far off; the precision of the bound
-        falls slowly, so that A is positive definite whatever the guess. Of the others what they ask for is taken, at
-        their own guess of E s where they know one.
+        mean is first scaled to what fits the data best, so that it does not depend on the units of X. Their
+        stationary precision falls as fast as a Gaussian with E s, to nothing where the guess is far off; the precision
+        of the bound falls slowly, so that A is positive definite whatever the guess. The others begin with their
+        stationary Gaussian, at their own guess of E s where they know one.
         """
         given, sigma = warm or _fitting(model, cold_start(model)), float(np.sqrt(model.noise_variance))
         precisions, slopes = [], []
@@ -400,8 +402,8 @@ class VariationalGaussian(LoopEngine[UpdateState]):
                 known = None if own is None else np.broadcast_to(own, s.shape).astype(s.dtype)
                 guesses = [guess, known] if warm is not None else [guess if known is None else known]
                 # pi of zero or more: A is positive definite
-                asked = (_asked_for(block, at, z, 0.0) for at in guesses if at is not None)
-                finite = next((one for one in asked if one is not None), None)
+                stationary = (_stationary_gaussians(block, at, z, 0.0) for at in guesses if at is not None)
+                finite = next((one for one in stationary if one is not None), None)
                 if finite is None:
                     raise InputError(
                         "start of the inference",
@@ -440,10 +442,10 @@ class VariationalGaussian(LoopEngine[UpdateState]):
         z = pooled_variances(model, marginals)
         coefficients = tuple((s / sigma).astype(s.dtype) for s in model.analysis_coefficients(solution[0]))
         least = -np.inf if isinstance(self.variances, Exact | ExactByColumns) else 0.0
-        asked = [_asked_for(*each, least) for each in zip(model.blocks, coefficients, z, strict=True)]
-        finite = [each for each in asked if each is not None]
+        stationary = [_stationary_gaussians(*each, least) for each in zip(model.blocks, coefficients, z, strict=True)]
+        finite = [each for each in stationary if each is not None]
         wanted, total = None, -np.inf
-        if len(finite) == len(asked):
+        if len(finite) == len(stationary):
             precisions, slopes, totals = zip(*finite, strict=True)
             wanted, total = SiteGaussians(precisions, slopes), sum(totals)
         return SiteState(
@@ -465,7 +467,7 @@ def _criterion(model: GeneralizedLinearModel, state: SiteState) -> float | None:
     return bound_criterion(model, state, known) if known is not None and state.marginals.kind == "exact" else None
 
 
-def _kept(phi: float | None, new: float | None, state: SiteState, trial: SiteState) -> float:
+def _decrease_ratio(phi: float | None, new: float | None, state: SiteState, trial: SiteState) -> float:
     """Actual over predicted decrease of phi.
 
     Where phi is unknown or its decrease is lost in rounding, the distance to stationarity decides: 1 (phi unknown) or
@@ -656,7 +658,7 @@ class DecoupledGaussian(LoopEngine[DualLoopState]):
 
     def needing(self, model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
         """All blocks but the Gaussian ones, which belong to the prior."""
-        return beside_gaussian(model)
+        return non_gaussian_blocks(model)
 
     @property
     def most_loops(self) -> int:

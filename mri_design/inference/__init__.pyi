@@ -5,8 +5,8 @@ from .base import LoopEngine as LoopEngine
 from .base import LoopState as LoopState
 from .base import StepInfo as StepInfo
 from .base import WarmStart as WarmStart
-from .base import beside_gaussian as beside_gaussian
 from .base import cold_start as cold_start
+from .base import non_gaussian_blocks as non_gaussian_blocks
 from .base import pooled_variances as pooled_variances
 from .base import require_engine as require_engine
 from .base import with_unseen as with_unseen

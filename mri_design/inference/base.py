@@ -189,7 +189,7 @@ Callback = Callable[[StepInfo], None] | None
 """Sees a report on every loop, if anything does."""
 
 
-def beside_gaussian(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
+def non_gaussian_blocks(model: GeneralizedLinearModel) -> tuple[SiteBlock, ...]:
     """The blocks of a model that are not Gaussian: all that matter to engines that take Gaussian blocks exactly."""
     return tuple(block for block in model.blocks if block.potential.gaussian_precision is None)
 

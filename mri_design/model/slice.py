@@ -385,7 +385,7 @@ class SliceModel:
         unknown = [kind for kind, found in facts.items() if found is None]
         prior = [block for block in cast(tuple[SparsityBlock, ...], self.prior) if block.kind not in unknown]
         if any(block.kind == "non-local" for block in prior):
-            prior = [block.beside_non_local() for block in prior]
+            prior = [block.limited_for_non_local() for block in prior]
         image = ImageFacts(self.shape, level, self.alike, self.companion, self.expected)
         blocks = tuple(block.sites(image, noise_sd, phase) for block in prior)
         return GeneralizedLinearModel(self.measurement(lines), self.acquire(lines), self.noise_variance, blocks)

@@ -432,7 +432,7 @@ class SparsityBlock:
             return self.kind.name
         return type(self.kind).__name__ if isinstance(self.kind, LinearOperator) else self.kind.__name__
 
-    def beside_non_local(self) -> SparsityBlock:
+    def limited_for_non_local(self) -> SparsityBlock:
         """The block with its limit in models that have a non-local block."""
         limits = [limit for limit in (self.tau_limit, self.tau_limit_with_non_local) if limit is not None]
         return replace(self, tau_limit=reduce(np.minimum, limits) if limits else None)

@@ -64,9 +64,9 @@ class FiniteDifferences(InPlace):
         add_weighted_differences(along_y, along_x, u, total, on_pixels)
 
     def add_weighted_parts(self, weights: Array, u: Array, total: Array, pixels: Array | None = None) -> None:
-        """`add_weighted_gram` with weights (2, ky, kx, 2) that real and imaginary parts have of their own.
+        """`add_weighted_gram` with separate weights of real and imaginary parts, (2, ky, kx, 2), on the last axis.
 
-        ``pixels``, (ky, kx, 2), likewise. All arrays contiguous and of one precision, ``u`` and ``total`` complex.
+        ``pixels``, (ky, kx, 2), too. All arrays are contiguous and of one precision, ``u`` and ``total`` complex.
         """
         from mri_design.operators.kernels.differences import add_weighted_differences
 

@@ -327,7 +327,7 @@ class _Live:
             first, coils = self._first_lines(), self._arrivals.coils
             wanted = [line for line in first if not self._arrivals.arrived[line]]
             if wanted:
-                self._give_up(self._asked(wanted, {"rule": "start"}))
+                self._give_up(self._request_lines(wanted, {"rule": "start"}))
             elif self._arrivals.coils == coils and not self._seeks_centre(first):
                 return first
 
@@ -356,7 +356,7 @@ class _Live:
         if not beyond:
             return False
         self._sought += tuple(beyond)
-        self._give_up(self._asked(beyond, {"rule": "centre"}))
+        self._give_up(self._request_lines(beyond, {"rule": "centre"}))
         return True
 
     def _first_lines(self) -> tuple[int, ...]:
@@ -419,14 +419,14 @@ class _Live:
             "nats": _number(first.forecast.information),
         }
         about = {name: value for name, value in known.items() if value is not None}
-        missing = self._asked(lines, {"rule": self._request.strategy.name, **about})
+        missing = self._request_lines(lines, {"rule": self._request.strategy.name, **about})
         self._fill()
         if missing:
             self._give_up(missing)
             raise LostPieceError(str(missing))
 
-    def _asked(self, lines: Sequence[int], about: Mapping[str, object]) -> list[int]:
-        """Have lines measured, and note how long it took; those that do not come."""
+    def _request_lines(self, lines: Sequence[int], about: Mapping[str, object]) -> list[int]:
+        """Have the scanner measure lines, write the latencies, and return the lines that did not arrive."""
         missing = self._scanner.measure(lines, about)
         self._keep.folder.write_table(LATENCY, [exchange.as_row() for exchange in self._scanner.exchanges])
         return missing

@@ -18,7 +18,7 @@ from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.companion_images import CompanionImages
 from mri_design.experiment.inputs import GivenMaps, names_file
 from mri_design.experiment.recipe import EVERY, Recipe
-from mri_design.experiment.volume import NEIGHBOURS, Around, neighbour_modulus, neighbours, opened_slices
+from mri_design.experiment.volume import NEIGHBOURS, NeighbourCounts, neighbour_modulus, neighbours, opened_slices
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.kinds import KINDS
 from mri_design.model.slice import SliceModel
@@ -207,7 +207,7 @@ def frame_of_design(recipe: Recipe) -> tuple[str, int]:
 
 
 def other_frames(
-    source: str, recipe: Recipe, maps: GivenMaps | None, number: int, around: Around, seed: int
+    source: str, recipe: Recipe, maps: GivenMaps | None, number: int, around: NeighbourCounts, seed: int
 ) -> list[OtherFrame]:
     """The frames around that of a design, as its recipe numbers it, of one slice.
 
@@ -226,7 +226,7 @@ def other_frames(
     with opened_slices(source, recipe.replacing("input", series={axis: EVERY}), seed, maps) as slices:
         numbering = slices.numbering
         here = numbering.numbers.index(frame) * numbering.count + number
-        near = Around(frames=around.frames).of(here, numbering, {})
+        near = NeighbourCounts(frames=around.frames).of(here, numbering, {})
         places = {name: image for name, weights in near.items() for image in weights}
         found = {name: slices.read(image) for name, image in places.items() if axis != SUCCESSIVE or image < here}
     if not found:
@@ -254,7 +254,7 @@ def companions_within(
     Parameters
     ----------
     near : mapping
-        Slices around that of the image (`Around.of`).
+        Slices around that of the image (`NeighbourCounts.of`).
     slices : mapping of int to SliceModel
         Those that share the mask, by number, that of the image first.
     frames : sequence of OtherFrame

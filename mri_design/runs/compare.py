@@ -398,9 +398,9 @@ class ComparisonResult:
     orientation : {"ky-rows", "ky-columns"}
         How the first test input lays its images.
     methods : sequence of mappings
-        `MethodStudy.table`; empty where no other methods were asked for.
+        `MethodStudy.table`; empty where no other methods were requested.
     status : str
-        "converged", or what did not: masks, images, and those of other methods that are judged.
+        "converged", or which masks and images did not converge, those of the judged other methods included.
     """
 
     study: Study

@@ -27,7 +27,7 @@ from mri_design.experiment.extent import candidates_of, slice_of
 from mri_design.experiment.inputs import FIRST_SLICE, GivenMaps, SliceChoice, load_scan, require_grid_data, slices_text
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
-from mri_design.experiment.volume import Around, Slices, is_around
+from mri_design.experiment.volume import NeighbourCounts, Slices, names_neighbours
 from mri_design.kinds import KINDS
 from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import IMAGINARY_RATIO, Companion
@@ -76,7 +76,7 @@ class DesignRequest:
     companions : tuple of str
         Files of other images of the object, which the prior of the image may know (`CompanionImages.read`) and of which
         a repeat steers the mask (`steering_image`); and ``slices``, those around the image's among the slices that
-        share the mask, or ``frames`` (`Around`).
+        share the mask, or ``frames`` (`NeighbourCounts`).
 
     Raises
     ------
@@ -163,19 +163,19 @@ class DesignRequest:
     def files(self) -> list[str]:
         """The other files: coil maps, a strategy's, and other images of the object."""
         maps = [] if self.maps is None else [str(self.maps)]
-        others = [companion_file(source) for source in self.companions if not is_around(source)]
+        others = [companion_file(source) for source in self.companions if not names_neighbours(source)]
         return [*maps, *strategy_files([self.recipe.design.strategy]), *others]
 
     @cached_property
-    def around(self) -> Around:
+    def around(self) -> NeighbourCounts:
         """Which slices and frames of the scan itself are other images of the object.
 
         Raises
         ------
         UsageError
-            See `Around.named`.
+            See `NeighbourCounts.named`.
         """
-        return Around.named(self.companions)
+        return NeighbourCounts.named(self.companions)
 
     @property
     def named_companions(self) -> dict[str, object]:
@@ -190,7 +190,11 @@ class DesignRequest:
         InputError
             Where a file cannot be used.
         """
-        return [CompanionImages.read(source, self.recipe, seed) for source in self.companions if not is_around(source)]
+        return [
+            CompanionImages.read(source, self.recipe, seed)
+            for source in self.companions
+            if not names_neighbours(source)
+        ]
 
     def numbers(self, count: int) -> list[int]:
         """The slices that share the mask, of ``count``; first that of the image.
@@ -311,7 +315,7 @@ class DesignSlices:
     companions : tuple of Companion
         Other images of the object over the slice of the image.
     near : mapping
-        Slices around that of the image among those that share the mask (`Around.of`).
+        Slices around that of the image among those that share the mask (`NeighbourCounts.of`).
     steered_by : str
         The other image of the object that has a say in the mask; empty where none has.
     """

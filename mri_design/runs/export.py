@@ -31,7 +31,7 @@ from mri_design.runs.stored_run import (
     StoredRun,
     ending_of,
     listed,
-    name_beside,
+    marked_name,
     read_run,
     sized,
 )
@@ -91,7 +91,7 @@ class SequenceRequest:
     kind : str, optional
         By default ``tse`` where lines come in echo trains, else ``gre``.
     wanted : mapping of str to object
-        Settings that were asked for, by the names of `SequenceSettings`; the others are the scan's, or `DEFAULTS`. The
+        Requested settings, by the names of `SequenceSettings`; the others are the scan's, or `DEFAULTS`. The
         thickness of a plane's slab is its field of view along kz.
     resolution : float, optional
         Pixel size along the readout, metres; by default that of the run's image, or the one along phase encoding.
@@ -110,7 +110,7 @@ class SequenceRequest:
     ) -> SequenceSettings:
         """Settings for a field of view (ky, kx) in metres, a number of samples a readout, and what the scan had.
 
-        Of a turbo spin echo the time between echoes and the angle of the refocusing pulses are asked for, which headers
+        Of a turbo spin echo the time between echoes and the angle of the refocusing pulses must be given, which headers
         do not have: theirs are the effective echo time and the angle of the excitation. A gradient echo does not excite
         by more than 90 degrees.
         """
@@ -173,8 +173,8 @@ def export_run(
     return write(run, out, field_of_view, sequence)
 
 
-def _made(form: str, files: Mapping[Path, bytes], run: StoredRun, **facts: object) -> MadeFiles:
-    """Files, and what the template says of them: macro of the format, then which part of its scan the run is about."""
+def _described(form: str, files: Mapping[Path, bytes], run: StoredRun, **facts: object) -> MadeFiles:
+    """The files, with a description by the template of the format, and which part of its scan the run is about."""
     text = sentences("export", form, run, listed, option("fov"), **facts)
     part = [f"Of the run's scan: {run.part_of_scan}."] if run.part_of_scan else []
     return MadeFiles(files, (*text, *part))
@@ -190,10 +190,10 @@ def _images(run: StoredRun, out: Path, form: str) -> list[tuple[Path, str, NDArr
         ("_noise", "standard deviation of the noise", run.noise),
         ("_g_factor", "g-factor", run.g_factor),
     )
-    return [(name_beside(out, mark), name, values) for mark, name, values in images if values is not None]
+    return [(marked_name(out, mark), name, values) for mark, name, values in images if values is not None]
 
 
-def _nifti(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
+def _nifti(run: StoredRun, out: Path, extents: Extents, request: SequenceRequest | None) -> MadeFiles:
     images, volume, compressed = _images(run, out, "nifti"), bool(run.numbers), out.name.endswith(".gz")
     known, order = run.geometry, list(range(max(len(run.numbers), 1)))
     if run.geometry is not None and len(run.numbers) > 1:
@@ -202,13 +202,15 @@ def _nifti(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest |
     stacks = [(path, name, values[..., order, :, :] if volume else values) for path, name, values in images]
     if run.maps is not None:
         maps = np.moveaxis(run.maps[order], 1, 0) if volume else run.maps[:, np.newaxis]
-        stacks.append((name_beside(out, "_maps"), f"{len(maps)} coil maps", maps))
+        stacks.append((marked_name(out, "_maps"), f"{len(maps)} coil maps", maps))
     files = {
         path: nifti_bytes(values, geometry, f"{name}, mri-design", compressed=compressed)
         for path, name, values in stacks
     }
     numbers = [run.numbers[place] for place in order] if volume else []
-    return _made("nifti", files, run, images=images, numbers=numbers, geometry=geometry, maps=name_beside(out, "_maps"))
+    return _described(
+        "nifti", files, run, images=images, numbers=numbers, geometry=geometry, maps=marked_name(out, "_maps")
+    )
 
 
 def _places(run: StoredRun) -> tuple[SliceGeometry, ...]:
@@ -229,7 +231,7 @@ def _places(run: StoredRun) -> tuple[SliceGeometry, ...]:
     return run.places[:count]
 
 
-def _dicom(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
+def _dicom(run: StoredRun, out: Path, extents: Extents, request: SequenceRequest | None) -> MadeFiles:
     images, files = _images(run, out, "dicom"), dict[Path, bytes]()
     if run.frames:
         raise UsageError(
@@ -239,17 +241,17 @@ def _dicom(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest |
     derivation, names = f"{run.measured}, reconstructed by mri-design", list[tuple[str, list[Path]]]()
     for series, (path, name, image) in enumerate(images, 1):
         stack = image if run.numbers else image[np.newaxis]
-        paths = [name_beside(path, f"_{n:04d}") if run.numbers else path for n in range(1, len(stack) + 1)]
+        paths = [marked_name(path, f"_{n:04d}") if run.numbers else path for n in range(1, len(stack) + 1)]
         names.append((name, paths))
         for number, (file, one) in enumerate(zip(paths, stack, strict=True)):
             place = sized(run.places[number] if run.places else None, extents, one.shape)
             source = run.sources[number] if run.sources else None
             labels = DicomLabels(name, derivation, run.identity, series, number + 1, source)
             files[file] = dicom_bytes(one, place, labels, float(stack.max()))
-    return _made("dicom", files, run, names=names, geometry=sized(run.geometry, extents, images[0][2].shape[-2:]))
+    return _described("dicom", files, run, names=names, geometry=sized(run.geometry, extents, images[0][2].shape[-2:]))
 
 
-def _cfl(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
+def _cfl(run: StoredRun, out: Path, extents: Extents, request: SequenceRequest | None) -> MadeFiles:
     """Mask, or trajectory, and coil maps as BART's pairs, as far as the run has them."""
     stem, pairs = out.with_suffix(""), dict[Path, NDArray[np.generic]]()
     if run.shots is not None:
@@ -263,7 +265,7 @@ def _cfl(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
         maps = run.maps.reshape(-1, *run.maps.shape[-3:])
         pairs[stem.with_name(f"{stem.name}_maps")] = _for_bart(maps, planes=run.plane)
     files = {path: content for name, values in pairs.items() for path, content in pair_files(name, values).items()}
-    return _made("cfl", files, run, pairs=pairs, stem=stem)
+    return _described("cfl", files, run, pairs=pairs, stem=stem)
 
 
 def _for_bart(arrays: NDArray[np.complex64], *, planes: bool) -> NDArray[np.generic]:
@@ -271,7 +273,7 @@ def _for_bart(arrays: NDArray[np.complex64], *, planes: bool) -> NDArray[np.gene
     return planes_to_bart(arrays) if planes else stacked_slices([maps_to_bart(one) for one in arrays])
 
 
-def _csv(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
+def _csv(run: StoredRun, out: Path, extents: Extents, request: SequenceRequest | None) -> MadeFiles:
     """A table: place in the order, what is measured, shot and echo."""
     middle = [side // 2 for side in run.mask.shape]
     unit, rows = run.kind.unit, list[Mapping[str, object]]()
@@ -280,35 +282,35 @@ def _csv(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
             at = np.unravel_index(number, run.mask.shape)
             k = {name: int(i) - m for name, i, m in zip(("ky", "kz"), at, middle, strict=False)}
             rows.append({"order": len(rows), unit: number, **k, "shot": shot, "echo": echo})
-    return _made("csv", {out: csv_text(rows).encode()}, run, out=out)
+    return _described("csv", {out: csv_text(rows).encode()}, run, out=out)
 
 
-def _npy(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
+def _npy(run: StoredRun, out: Path, extents: Extents, request: SequenceRequest | None) -> MadeFiles:
     numbers = np.array([number for train in run.trains() for number in train], dtype=np.int64)
     if run.plane:
         numbers = np.stack(np.unravel_index(numbers, run.mask.shape), axis=1)
-    files, beside = {out: npy_bytes(numbers)}, name_beside(out, "_maps")
+    files, beside = {out: npy_bytes(numbers)}, marked_name(out, "_maps")
     if run.maps is not None:
         files[beside] = npy_bytes(run.maps)
-    return _made("npy", files, run, out=out, beside=beside)
+    return _described("npy", files, run, out=out, beside=beside)
 
 
-def _mrd(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
+def _mrd(run: StoredRun, out: Path, extents: Extents, request: SequenceRequest | None) -> MadeFiles:
     plane, trains = run.plane, run.trains()
     if plane and extents is not None:
         raise UsageError("--fov: an MRD file of the samples of a plane has no sizes; leave it out")
     shape = (len(run.mask), len(run.mask) if plane else run.columns or len(run.mask))
     known = None if plane else sized(run.geometry, extents, shape)
     content = mrd_skeleton_bytes(trains, shape, known, run.mask.shape[1] if plane else 1)
-    return _made("mrd", {out: content}, run, out=out, columns=shape[1], geometry=known)
+    return _described("mrd", {out: content}, run, out=out, columns=shape[1], geometry=known)
 
 
 _Plan = tuple[Order, SequenceSettings, tuple[float, ...]]
 """A planned sequence: its order, its settings, and sizes of pixels, metres."""
 
 
-def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | None) -> MadeFiles:
-    if asked is None:
+def _seq(run: StoredRun, out: Path, extents: Extents, request: SequenceRequest | None) -> MadeFiles:
+    if request is None:
         raise UsageError("a sequence needs a scanner and settings")
     scan = scan_parameters(run)
     plane = run.plane and run.designed
@@ -322,65 +324,65 @@ def _seq(run: StoredRun, out: Path, extents: Extents, asked: SequenceRequest | N
     if plane:
         scan.pop("slice_thickness", None)  # the slab holds all slices
     plan = _plan_of_shots if run.kind.shots else _plan_of_plane if plane else _plan_of_lines
-    order, settings, lengths = plan(asked, extents, run, scan)
-    content, found = pulseq_file(order, settings, asked.scanner)
+    order, settings, lengths = plan(request, extents, run, scan)
+    content, found = pulseq_file(order, settings, request.scanner)
     sizes = " x ".join(f"{1e3 * length:.3g}" for length in lengths)
-    facts = {"order": order, "settings": settings, "found": found, "scan": scan, "scanner": asked.scanner, "out": out}
-    return _made("seq", {out: content}, run, kind=type(order).__name__, sizes=sizes, **facts)
+    facts = {"order": order, "settings": settings, "found": found, "scan": scan, "scanner": request.scanner, "out": out}
+    return _described("seq", {out: content}, run, kind=type(order).__name__, sizes=sizes, **facts)
 
 
 def _plan_of_lines(
-    asked: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
+    request: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
     order = run.grid_order()
-    if asked.train is not None and order.echoes == 1:
-        order = GridOrder.in_trains(order.numbers, asked.train, order.rows)
-    elif asked.train not in (None, order.echoes):
+    if request.train is not None and order.echoes == 1:
+        order = GridOrder.in_trains(order.numbers, request.train, order.rows)
+    elif request.train not in (None, order.echoes):
         wanted = f"{order.echoes}, because the run's lines come in such trains"
-        raise InputError("echo trains", f"{asked.train} lines a train", wanted, "Leave out --etl.", _TRAINS)
-    if asked.resolution is None and run.columns is not None:
+        raise InputError("echo trains", f"{request.train} lines a train", wanted, "Leave out --etl.", _TRAINS)
+    if request.resolution is None and run.columns is not None:
         samples = run.columns
     else:
-        samples = _divided(extents[1], extents[0] / order.rows, asked.resolution)
-    in_trains = order.echoes > 1 or asked.train is not None
-    settings = asked.settings(extents, samples, scan, in_trains=in_trains)
-    if settings.kind == "tse" and order.echoes == 1 and asked.train is None:
+        samples = _divided(extents[1], extents[0] / order.rows, request.resolution)
+    in_trains = order.echoes > 1 or request.train is not None
+    settings = request.settings(extents, samples, scan, in_trains=in_trains)
+    if settings.kind == "tse" and order.echoes == 1 and request.train is None:
         cure = "Give it as --etl 8, or design in trains (--block 8)."
         raise InputError("echo trains", "tse of lines that come one by one", "the length of echo trains", cure, _TRAINS)
-    if settings.kind == "gre" and asked.train is not None:
-        raise InputError("echo trains", f"--etl {asked.train} of gre", "tse, which has echo trains", behind=_TRAINS)
+    if settings.kind == "gre" and request.train is not None:
+        raise InputError("echo trains", f"--etl {request.train} of gre", "tse, which has echo trains", behind=_TRAINS)
     return order, settings, (extents[0] / order.rows, extents[1] / settings.samples)
 
 
 def _plan_of_plane(
-    asked: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
+    request: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
-    order, slab = run.grid_order(), asked.wanted.get("slice_thickness")
+    order, slab = run.grid_order(), request.wanted.get("slice_thickness")
     if slab is None:
         raise UsageError(
             "a plane needs the extent along kz, the thickness of the slab that is excited: as --thickness 0.16"
         )
-    count = _divided(extents[1], extents[0] / order.rows, asked.resolution)
+    count = _divided(extents[1], extents[0] / order.rows, request.resolution)
     sizes = (extents[0] / order.rows, slab / order.partitions, extents[1] / count)
-    return order, asked.settings(extents, count, scan), sizes
+    return order, request.settings(extents, count, scan), sizes
 
 
 def _plan_of_shots(
-    asked: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
+    request: SequenceRequest, extents: tuple[float, float], run: StoredRun, scan: Mapping[str, float]
 ) -> _Plan:
     order, samples = run.shot_order()
     name = "spokes" if isinstance(order, SpokeOrder) else "spirals"
-    if asked.resolution is not None:
+    if request.resolution is not None:
         raise UsageError(f"the samples of {name} are those of the design: leave out --resolution")
     if isinstance(order, SpiralOrder):
-        settings = asked.settings(extents, samples, scan)
-        if "bandwidth" not in asked.wanted:
-            settings = replace(settings, bandwidth=largest_bandwidth(order, extents, asked.scanner))
+        settings = request.settings(extents, samples, scan)
+        if "bandwidth" not in request.wanted:
+            settings = replace(settings, bandwidth=largest_bandwidth(order, extents, request.scanner))
         return order, settings, (extents[0] / order.grid[0], extents[1] / order.grid[1])
     if extents[0] != extents[1]:
         raise UsageError("spokes have one field of view: give one length, as --fov 0.24")
     whole = extents[0] * order.oversampling
-    return order, asked.settings((whole, whole), samples, scan), (whole / samples,)
+    return order, request.settings((whole, whole), samples, scan), (whole / samples,)
 
 
 def _divided(extent: float, otherwise: float, resolution: float | None) -> int:
@@ -499,7 +501,7 @@ def _image_dicom(stack: ImageStack, out: Path) -> Written:
     for number, image in enumerate(images):
         place = None if stack.geometry is None else stack.geometry.slice_after(number)
         source = None if stack.source is None else stack.source.of_frame(number)
-        name = out if len(images) == 1 else name_beside(out, f"_{number + 1:04d}")
+        name = out if len(images) == 1 else marked_name(out, f"_{number + 1:04d}")
         labels = DicomLabels("image", derivation, study, instance=number + 1, source=source)
         files[name] = dicom_bytes(image, place, labels)
     return files, ("geometry", "source")

@@ -25,7 +25,7 @@ from mri_design.experiment.inputs import PHANTOM_PREFIX, GivenMaps, load_summary
 from mri_design.experiment.recipe import Recipe
 from mri_design.runs.provenance import across, centre_words, labelled, left_out, sentences, simulated_from, told
 from mri_design.runs.stored_run import kind_of_run, listed
-from mri_design.scan.calibration import find_centre, gapless_square, noise_is_beside
+from mri_design.scan.calibration import find_centre, gapless_square, noise_from_readout_ends
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
@@ -178,7 +178,7 @@ def _calibration(scan: ScanSummary | TrajectoryData, part: KSpaceData | Trajecto
         return Description({"calibration": f"not possible: {error}"}, {"noise_sd": None})
     origin = known.provenance
     white = known.noise_variance == 1 and (part.noise_covariance is not None if along else scan.n_coils > 1)
-    beside = isinstance(part, KSpaceData) and noise_is_beside(part, scan.n_slices)
+    beside = isinstance(part, KSpaceData) and noise_from_readout_ends(part, scan.n_slices)
     unmixed = None if along or not white or known.mixing is None else np.linalg.inv(known.mixing)
     facts = {
         "deviation": known.unit * float(np.sqrt(known.noise_variance or 0.0)),
@@ -506,6 +506,6 @@ def describe_input(source: str, recipe: Recipe, maps: GivenMaps | None = None) -
     held = None if no_scan is not None else load_summary(source, recipe, maps)
     if held is None or isinstance(held, ImageStack):
         if maps is not None:
-            raise UsageError("--maps belongs to a scan, not to images, sequences and what runs left")
+            raise UsageError("--maps applies to scans, not to images, sequences or folders of runs")
         return describe_images(held, recipe) if held is not None else no_scan or Description({})
     return describe_scan(held, recipe)

@@ -295,12 +295,12 @@ def _calibrated(
 ) -> tuple[Recipe, int]:
     """The recipe in force, and the lines that coil calibration takes, once they are known to be there."""
     recipe, readouts = request.recipe, images[0].slice_model.candidates
-    calibration, told = max(image.calibration_lines for image in images), ""
+    calibration, source = max(image.calibration_lines for image in images), ""
     if any(image.own_maps is not None for image in images):
         strategy = make_strategy(request.strategy, recipe.design.encoding)
         calibration = extent.centre_for_maps(strategy, recipe, lines, calibration)
-        told = f"the lines of the mask, {calibration} of them at the centre, training scans apart"
-    tell_calibration(calibration, lines, recipe, readouts, work.progress, told)
+        source = f"the lines of the mask, {calibration} of them at the centre, training scans apart"
+    tell_calibration(calibration, lines, recipe, readouts, work.progress, source)
     recipe = extent.with_calibration(recipe, calibration)
     for image in images:
         extent.require_lines(image.slice_model.measured, lines, recipe.rules(readouts), readouts)

@@ -96,7 +96,7 @@ class ReconRequest:
         itself.
     companions : tuple of str
         Files of other images of the object, which the prior may know (`CompanionImages.read`); ``slices`` and
-        ``frames`` are the scan's own (`Around`).
+        ``frames`` are the scan's own (`NeighbourCounts`).
     calibrated_on : Path, optional
         Folder of complete scans of other subjects, on which error bars are calibrated (`coverage_of`).
     """
@@ -114,7 +114,7 @@ class ReconRequest:
     @property
     def companion_files(self) -> list[str]:
         """Those of ``companions`` that are no neighbours within the scan."""
-        return [source for source in self.companions if not volume.is_around(source)]
+        return [source for source in self.companions if not volume.names_neighbours(source)]
 
     @cached_property
     def others(self) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -146,7 +146,7 @@ class ReconRequest:
             "inputs": [file.sha256 for file in inputs],
             "beside": list(beside),
             "slices": self.slices.text,
-            **({"around": repr(around)} if (around := volume.Around.named(self.companions)) else {}),
+            **({"around": repr(around)} if (around := volume.NeighbourCounts.named(self.companions)) else {}),
         }
         held = {"mask": self.mask, "reference": getattr(self.reference, "images", None)}
         arrays = {name: np.asarray(one) for name, one in held.items() if one is not None and not isinstance(one, Path)}
@@ -393,7 +393,7 @@ class OpenScan:
         given = request.reference
         self._references = GivenReference(given.name, read_images(given).images) if isinstance(given, Path) else given
         self._files = [CompanionImages.read(source, request.recipe, work.seed) for source in request.companion_files]
-        self._around = volume.Around.named(request.companions)
+        self._around = volume.NeighbourCounts.named(request.companions)
         self._around.require(self._numbering)
         self.numbers = self._numbering.images(request.slices.indices(slices.count))
         self._first_frame = [number for number in self.numbers if number < slices.count]

@@ -175,16 +175,16 @@ def carry_out(
     resumed: str = "",
     pieces: bool = False,
 ) -> Stored:
-    """Compute what is not finished in the folder already, show it there, and record it in the manifest.
+    """Compute a run, or load what its folder has of it; write the report; record the run in the manifest.
 
     Parameters
     ----------
     run : Run
         The folder, and how to compute.
     record : Record
-        Of inputs and settings: what makes the run this very run.
+        Inputs and settings, which identify the run.
     compute : callable
-        Takes where to keep what it may go on from, and returns a result.
+        Takes the place for checkpoints and returns the result.
     report : callable
         Writes arrays, tables and figures of the result into the folder.
     checkpoint, resumed, pieces

@@ -321,7 +321,7 @@ def read_result(
         Where its files are damaged or contradict each other, or an earlier version of the program left them.
     """
     name, wanted = folder.resolve().name, "what a run of this version leaves"
-    if _made_before(folder):
+    if _by_older_version(folder):
         cure = f"Make the run again with {option('overwrite')}."
         raise InputError(f"{name}/{RESULT}", "no file, as of runs that an earlier version made", wanted, cure)
     if not (folder / MANIFEST).is_file() or not (folder / RESULT).is_file():
@@ -338,8 +338,8 @@ def read_result(
     return replace(result, name=name, folder=folder, maps=maps)
 
 
-def _made_before(folder: Path) -> bool:
-    """Whether an earlier version of the program, which left no `RESULT`, made the finished run of a folder."""
+def _by_older_version(folder: Path) -> bool:
+    """Whether a folder holds a finished run of an older version of the program, which wrote no `RESULT`."""
     if (folder / RESULT).exists() or not (folder / MANIFEST).is_file():
         return False
     with suppress(InputError):  # it is no manifest of this program, or a damaged one
@@ -509,7 +509,7 @@ def ending_of(path: Path, endings: Collection[str]) -> str | None:
     return next((ending for ending in endings if path.name.endswith(ending) and path.name != ending), None)
 
 
-def name_beside(path: Path, mark: str) -> Path:
+def marked_name(path: Path, mark: str) -> Path:
     """The name of a second file: the mark stands before the ending."""
     ending = ".nii.gz" if path.name.endswith(".nii.gz") else path.suffix
     return path.with_name(path.name.removesuffix(ending) + mark + ending)

@@ -484,8 +484,8 @@ def _drop(_: object, design: str) -> None:
         del _kept[key]
 
 
-def _asked(_: object, item: tuple[str, int, bool, Callable[..., Any], tuple[Any, ...]]) -> Any:
-    """A function of a slice; the item says whether its lines have been measured since the last request."""
+def _call_on_slice(_: object, item: tuple[str, int, bool, Callable[..., Any], tuple[Any, ...]]) -> Any:
+    """Call a function on a slice that this process keeps, updated first if its lines were measured meanwhile."""
     design, number, measured, function, arguments = item
     one = _kept.get((design, number))
     if one is None:
@@ -547,7 +547,7 @@ class ResidentSlices(InferredSlices):
             raise MriDesignError("the design has gone on, and this state of its slices is no longer kept")
         behind = set[int]() if gone else self._behind
         self._behind = self._behind if gone else self._behind - each.keys()
-        return self._all(_asked, {n: (self._design, n, n in behind, function, own) for n, own in each.items()})
+        return self._all(_call_on_slice, {n: (self._design, n, n in behind, function, own) for n, own in each.items()})
 
     def each(self, function: Callable[..., Answer], *arguments: Any) -> list[Answer]:
         return self.ask(function, dict.fromkeys(self._numbers, arguments))

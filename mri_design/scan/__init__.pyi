@@ -14,7 +14,7 @@ from .calibration import gapless_square as gapless_square
 from .calibration import given_centre as given_centre
 from .calibration import gridded_centre as gridded_centre
 from .calibration import measure_noise as measure_noise
-from .calibration import noise_is_beside as noise_is_beside
+from .calibration import noise_from_readout_ends as noise_from_readout_ends
 from .calibration import prewhiten as prewhiten
 from .calibration import strongest_of_lines as strongest_of_lines
 from .calibration import with_its_centre as with_its_centre

@@ -75,7 +75,7 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     return measure_noise(data, correlated=False).source.mean
 
 
-def noise_is_beside(data: KSpaceData, positions: int) -> bool:
+def noise_from_readout_ends(data: KSpaceData, positions: int) -> bool:
     """Whether noise is to be looked for at the ends of a readout.
 
     Parameters
@@ -101,7 +101,7 @@ def with_volume_noise(data: KSpaceData) -> KSpaceData:
     Parameters
     ----------
     data : KSpaceData
-        Any scan. It is returned as it is unless `noise_is_beside` the object.
+        Any scan. It is returned as it is unless `noise_from_readout_ends` the object.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def with_volume_noise(data: KSpaceData) -> KSpaceData:
         alone where the correlations are those of signal. Without it where the samples there hold no noise, as in
         data that were masked.
     """
-    if not noise_is_beside(data, data.n_slices):
+    if not noise_from_readout_ends(data, data.n_slices):
         return data
     width, samples = data.n_slices // _ENDS, np.stack([sampling.samples for sampling in data.samplings])
     ends = [slice(0, width), slice(data.n_slices - width, data.n_slices)]
@@ -481,8 +481,8 @@ def centred(scan: KSpaceData, centre: Centre) -> KSpaceData:
     Images keep their magnitudes, pixel by pixel: what leaves the grid on one side comes in on the other.
     """
     earlier = scan.provenance.centre
-    told = centre if earlier is None or centre.noticeable else earlier
-    known = scan.known(centre=told, doubted_lines=_doubted_lines(scan, centre) or scan.provenance.doubted_lines)
+    used = centre if earlier is None or centre.noticeable else earlier
+    known = scan.known(centre=used, doubted_lines=_doubted_lines(scan, centre) or scan.provenance.doubted_lines)
     if centre.shift == (0, 0):
         return known
     turn = _turn(scan.grid_shape) if centre.turned else np.ones((1, 1), np.complex64)
@@ -554,8 +554,8 @@ def _apart(at: int, other: int, size: int) -> int:
     return min((at - other) % size, (other - at) % size)
 
 
-def _around(place: Place, grid: Place, reach: int | None = None) -> tuple[NDArray[np.intp], ...]:
-    """Index of the lines and samples within reach of a place, by default those that are as good."""
+def _neighbourhood(place: Place, grid: Place, reach: int | None = None) -> tuple[NDArray[np.intp], ...]:
+    """Slices of the lines and samples around a place, by default as far as a centre counts as the expected one."""
     sides = (min(int(tolerance(size)) if reach is None else reach, (size - 1) // 2) for size in grid)
     return np.ix_(*(np.arange(at - d, at + d + 1) % size for at, d, size in zip(place, sides, grid, strict=True)))
 
@@ -574,12 +574,12 @@ def _shown(energy: NDArray[np.float64], samples: NDArray[np.bool_], expected: Pl
     logarithm = np.where(samples, np.log(energy + floor), np.nan)
     falls = _fall(_without_outliers(logarithm))
     strength = _local_mean(logarithm - np.maximum(_medians(logarithm, 0), _medians(logarithm, 1)), 2)
-    faint, near = strength.max() < _STANDS_OUT, _around(expected, grid)
+    faint, near = strength.max() < _STANDS_OUT, _neighbourhood(expected, grid)
     if falls[samples].max() < _FALLS or (faint and (min(grid) >= _SMALL or not samples[near].all())):
         return None
     both = np.where(samples, strength / max(strength.max(), 1e-12) + falls / falls[samples].max(), -np.inf)
     best = np.unravel_index(int(both.argmax()), grid)
-    nearby = _around((int(best[0]), int(best[1])), grid, SAMPLES)
+    nearby = _neighbourhood((int(best[0]), int(best[1])), grid, SAMPLES)
     smooth = np.where(samples, _of_three(energy), 0)
     peak = np.unravel_index(int(smooth[nearby].argmax()), both[nearby].shape)
     line, sample = int(nearby[0].ravel()[peak[0]]), int(nearby[1].ravel()[peak[1]])

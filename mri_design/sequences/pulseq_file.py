@@ -271,7 +271,7 @@ def _waveform(gradient: Any, length: float) -> tuple[NDArray[np.floating], NDArr
 
 def _check_pulses(played: Any, order: Order, settings: SequenceSettings, scanner: Scanner) -> float:
     """Largest amplitude, T."""
-    wanted, largest = _wanted_pulses(order, settings), 0.0
+    wanted, largest = _designed_pulses(order, settings), 0.0
     for number in played.block_events:
         block = played.get_block(number)
         rf = block.rf
@@ -288,9 +288,9 @@ def _check_pulses(played: Any, order: Order, settings: SequenceSettings, scanner
         _require(abs(flip - angle) <= _PULSE_TOLERANCE * angle, found, number)
         found = f"a pulse of phase {rf.phase_offset:.4g}, where {phase:.4g} was designed"
         _require(_same_angle(rf.phase_offset, phase), found, number)
-        thickness, asked = _selected(rf, block.gz), settings.slice_thickness
-        found = f"a pulse that selects {thickness * 1e3:.4g} mm, where {asked * 1e3:g} mm were designed"
-        _require(abs(thickness / asked - 1) <= _PULSE_TOLERANCE, found, number)  # not so of NaN
+        thickness, designed = _selected(rf, block.gz), settings.slice_thickness
+        found = f"a pulse that selects {thickness * 1e3:.4g} mm, where {designed * 1e3:g} mm were designed"
+        _require(abs(thickness / designed - 1) <= _PULSE_TOLERANCE, found, number)  # not so of NaN
     _require(next(wanted, None) is None, "pulses are missing", next(reversed(played.block_events)))
     return largest
 
@@ -306,8 +306,8 @@ def _selected(rf: Any, gradient: Any) -> float:
     return float(TIME_BANDWIDTH / rf.shape_dur / gradient.amplitude)
 
 
-def _wanted_pulses(order: Order, settings: SequenceSettings) -> Iterator[tuple[str, float, float]]:
-    """Use, flip angle in degrees and phase in radians of every pulse."""
+def _designed_pulses(order: Order, settings: SequenceSettings) -> Iterator[tuple[str, float, float]]:
+    """Use, flip angle in degrees and phase in radians of every RF pulse that the sequence must play, in order."""
     if settings.kind == "gre":
         for number in range(settings.dummies + order.count):
             yield "excitation", settings.flip_angle, settings.spoiling_phase(number)
@@ -367,7 +367,7 @@ def _check_kspace(played: Any, readouts: list[int], order: Order, settings: Sequ
     lengths = order.train_lengths if settings.kind == "tse" else [1] * order.count
     places = [(train, echo) for train, length in enumerate(lengths) for echo in range(1, length + 1)]
     for number, at, (train, echo) in zip(readouts, centres, places, strict=True):
-        after, asked = at - excitations[settings.dummies + train], echo * settings.echo_time
-        late = f"echo {echo} after {after:.6g} s, designed for {asked:g}"
-        _require(abs(after - asked) <= echo * _TIME_TOLERANCE, late, number)
+        after, designed = at - excitations[settings.dummies + train], echo * settings.echo_time
+        late = f"echo {echo} after {after:.6g} s, designed for {designed:g}"
+        _require(abs(after - designed) <= echo * _TIME_TOLERANCE, late, number)
     return float(distance.max()), float(centres[0] - excitations[settings.dummies])

@@ -146,9 +146,7 @@ def _scanner(name: str, table: dict[str, Any]) -> Scanner:
     unknown = [key for key in table if key not in known]
     if unknown:
         cure = errors.did_you_mean(unknown[0], known)
-        raise errors.InputError(
-            f"{name}: {unknown[0]}", "a name that no limit has", f"some of: {', '.join(known)}", cure
-        )
+        raise errors.InputError(f"{name}: {unknown[0]}", "unknown limit", f"some of: {', '.join(known)}", cure)
     missing = [key for key in known if key not in table and key != "samples_divisor"]
     if missing:
         raise errors.InputError(f"{name}: {missing[0]}", "nothing", "a number, in SI units")

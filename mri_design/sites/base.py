@@ -116,7 +116,7 @@ def line_expectation(
 def radial_expectation(
     g: Function, dg: Function, modulus: ArrayLike, variance: ArrayLike, dimensions: int
 ) -> Expectation:
-    """The expectation of a site g(|s|^2) on moduli of ``dimensions`` >= 2 real numbers.
+    """E g(|s|^2) of a Gaussian vector s of ``dimensions`` >= 2 real numbers, and its derivatives in mean and variance.
 
     Parameters
     ----------
@@ -125,9 +125,9 @@ def radial_expectation(
     modulus : array
         |E s|, in units of sigma.
     variance : array
-        Of every one of the real numbers, which are independent.
+        Of each real component of s; components are independent.
     dimensions : int
-        How many share the site.
+        Length of s.
 
     Notes
     -----

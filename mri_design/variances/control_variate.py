@@ -492,7 +492,7 @@ class ControlVariate:
             start, preconditioner = explained if nearer else warm, control.image
             weaker = not isinstance(control, ColumnControl) and not control.whole_gram
             tolerance, spent = self.tolerance ** (1.5 if weaker else 1.0), 1
-            tolerance *= _lacking(precision, control, b[:1], explained[:1])
+            tolerance *= _relative_residual(precision, control, b[:1], explained[:1])
         solver = ConjugateGradients(
             precision,
             b,
@@ -636,8 +636,8 @@ def _partly_controlled(
     return _Estimate(value, sampled.error, np.asarray(typical.mean), terms_of, known=True)
 
 
-def _lacking(precision: PosteriorPrecision, control: Control, b: Array, explained: Array) -> float:
-    """The residual of P b relative to b, in the norm of the conjugate gradients, from the first of the draws."""
+def _relative_residual(precision: PosteriorPrecision, control: Control, b: Array, explained: Array) -> float:
+    """||b - A x|| / ||b|| in the norm of preconditioned conjugate gradients, x = ``explained``, for the first draw."""
     residual = b - precision(explained)
     pairs = ((residual, control.image(residual)), (b, explained))
     left, whole = (real_inner(v, preconditioned, b.ndim - 1)[0] for v, preconditioned in pairs)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.experiment import Around, load_recipe
+from mri_design.experiment import NeighbourCounts, load_recipe
 from mri_design.readouts import LineReadouts
 from mri_design.runs import recon as recon_run
 from mri_design.runs import study as comparison_pieces
@@ -167,7 +167,7 @@ def test_a_design_knows_of_other_frames_what_was_measured_before(three: Path, tm
         for count, kspace in enumerate(frames):
             file.add_scan(kspace, **{axis: count})
         one = recipe.replacing("input", series={axis: number})
-        found = other_frames(str(file.write("frames.h5")), one, None, 0, Around(frames=1), 0)
+        found = other_frames(str(file.write("frames.h5")), one, None, 0, NeighbourCounts(frames=1), 0)
         return {each.name: each.modulus(lines, LineReadouts((GRID, GRID)), one, 0) for each in found}
 
     image = told(1, other, frame, later)

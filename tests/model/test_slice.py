@@ -185,6 +185,6 @@ def test_images_that_are_not_determined_and_blocks_without_the_setting_keep_the_
 def test_a_limit_of_every_pixel_is_that_of_its_site_also_where_it_is_reweighted() -> None:
     """tau = 100 sigma / signal = 0.1 where the limit is larger."""
     block = BLOCK.where_determined(2.0, HALF_BRIGHT)
-    tau = block.beside_non_local().sites(ImageFacts(GRID, 1.0), 0.001).potential.scale
+    tau = block.limited_for_non_local().sites(ImageFacts(GRID, 1.0), 0.001).potential.scale
     np.testing.assert_allclose(tau, np.minimum(0.1, block.tau_limit), rtol=1e-6)
     np.testing.assert_array_equal(BLOCK.less_where_bright(HALF_BRIGHT).tau_limit, limits(DETERMINED[0]))

@@ -39,7 +39,7 @@ class SteadyFigure(Figure):
     """A figure whose files do not depend on the user's settings of the plotting library."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
-        """As in the library, with letters as outlines in SVG: no other machine's fonts move them."""
+        """As Matplotlib's, but text in SVG is drawn as outlines, so that it does not depend on installed fonts."""
         svg: dict[Any, Any] = {"svg.fonttype": "path", "svg.hashsalt": "mri_design", "svg.image_inline": True}
         with rc_context({"savefig.bbox": None, "savefig.transparent": False, **svg}):
             super().savefig(fname, **options)

@@ -81,19 +81,21 @@ class IsolatedSource(Source):
         return self._answered("summary")
 
     def _answered(self, question: str) -> Any:
-        with self._asked(question) as answer:
+        with self._child_answers(question) as answer:
             return answer()
 
     @contextmanager
     def slice_reader(self) -> Iterator[SliceReader]:
         """The slices, sent one by one by one child, which has the time of `load` for each."""
-        with self._asked("slices") as answer:
+        with self._child_answers("slices") as answer:
             count, series = answer(), answer()
             yield SliceReader(count, answer, series={name: tuple(numbers) for name, numbers in series.items()})
 
     @contextmanager
-    def _asked(self, question: str) -> Iterator[Callable[..., Any]]:
-        """The answers of a child process to "load", "summary", or "slices", of which each takes the slice's number.
+    def _child_answers(self, question: str) -> Iterator[Callable[..., Any]]:
+        """Start a child process on "load", "summary" or "slices"; yield a function that returns its next answer.
+
+        Of "slices", the first two answers take no argument, and each of the others takes the number of a slice.
 
         Raises
         ------
@@ -113,8 +115,8 @@ class IsolatedSource(Source):
                 stderr=complaints,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
             )
-            asks, answers = process.stdin, process.stdout
-            assert asks is not None and answers is not None
+            questions, answers = process.stdin, process.stdout
+            assert questions is not None and answers is not None
             stalled = threading.Event()
 
             def stop() -> None:
@@ -124,8 +126,8 @@ class IsolatedSource(Source):
             def answer(number: int | None = None) -> Any:
                 if number is not None:
                     with suppress(BrokenPipeError):  # it has ended, which the answer reports
-                        asks.write(b"%d\n" % number)
-                        asks.flush()
+                        questions.write(b"%d\n" % number)
+                        questions.flush()
                 timer = threading.Timer(allowed, stop)
                 timer.start()
                 try:
@@ -152,7 +154,7 @@ class IsolatedSource(Source):
                 raise
             finally:
                 with suppress(BrokenPipeError):
-                    asks.close()  # which ends a child that waits for the next question
+                    questions.close()  # which ends a child that waits for the next question
                 answers.close()
                 process.wait()
 

@@ -134,13 +134,13 @@ def shown(
     """
     if refused_samples(array):  # not finite: refused later
         return tuple(usual)
-    along, asks = gathering(array), partial(_asks, field, array.shape, reverse)
+    along, unnamed = gathering(array), partial(_unnamed_axes, field, array.shape, reverse)
     if len(along) > 2:
-        raise asks("of which three look like k-space: a volume, or frames", "coil,kz,ky,kx")
+        raise unnamed("of which three look like k-space: a volume, or frames", "coil,kz,ky,kx")
     if len(along) < 2:  # flat as noise: only the lengths can tell
         *others, last = array.shape
         if last < _LEAST_SIDE <= max(others[:-1], default=0):
-            raise asks("of which the last is too short for samples of a readout", "ky,kx,coil")
+            raise unnamed("of which the last is too short for samples of a readout", "ky,kx,coil")
         return tuple(usual)
     names, several = list(usual), [axis for axis in range(array.ndim) if axis not in along and array.shape[axis] > 1]
     as_usual = sorted(along) == sorted(map(usual.index, ("ky", "kx")))
@@ -154,14 +154,14 @@ def shown(
         misfits = {axis: _misfit(array, axis, along) for axis in several}
         coil, other = sorted(several, key=misfits.__getitem__)
         if not (misfits[coil] < _COILS and misfits[other] > _CLEARLY * misfits[coil]):
-            raise asks("of which two could be coils or slices", "coil,slice,ky,kx")
+            raise unnamed("of which two could be coils or slices", "coil,slice,ky,kx")
         names[coil], names[other] = "coil", "slice"
     elif coil in several and (missed or _proportional(array, coil, along)):
         doubt = f"predict each other with an error of {missed:.0%}, as slices of one coil do"
         if not missed:
             doubt = "see the same image, as repetitions and echoes do"
         likely = _exchanged(names) if missed else ",".join(names).replace("coil", "repetition")
-        raise asks(f"of which {array.shape[coil]} would be coils, which {doubt}", likely)
+        raise unnamed(f"of which {array.shape[coil]} would be coils, which {doubt}", likely)
     elif (
         coil not in several
         and several
@@ -171,7 +171,7 @@ def shown(
         and not _proportional(array, several[0], along)
     ):
         would_be = f"of which {array.shape[several[0]]} would be slices, which predict each other as coils do"
-        raise asks(would_be, _exchanged(names))
+        raise unnamed(would_be, _exchanged(names))
     ky, kx = names.index("ky"), names.index("kx")
     if _gaps(array, kx) > 1 >= _gaps(array, ky):  # undersampled along the other axis
         names[ky], names[kx] = "kx", "ky"
@@ -190,7 +190,7 @@ def _exchanged(names: Sequence[str]) -> str:
     return ",".join(other.get(name, name) for name in names)
 
 
-def _asks(field: str, shape: tuple[int, ...], reverse: bool, doubt: str, likely: str) -> InputError:
+def _unnamed_axes(field: str, shape: tuple[int, ...], reverse: bool, doubt: str, likely: str) -> InputError:
     step = -1 if reverse else 1
     likely, usual = (",".join(names[::step]) for names in (likely.split(","), BARE[len(shape)]))
     return InputError(

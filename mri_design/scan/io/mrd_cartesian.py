@@ -358,7 +358,7 @@ class CartesianSource(RawSource, SlicedSource):
         read = self._read(self.plan if volume else self.plan.of_slice(index))
         part = KSpaceData(**read) if read["kspace"].any() else None
         if part is not None:
-            samplings = part.samplings if volume else self._looked_at(samplings, index, part)
+            samplings = part.samplings if volume else self._without_zero_readouts(samplings, index, part)
         return ScanSummary(
             samplings,
             read["kspace"].shape[1],
@@ -369,7 +369,7 @@ class CartesianSource(RawSource, SlicedSource):
             **{name: read[name] for name in ("name", "header", "provenance", "volume")},
         )
 
-    def _looked_at(
+    def _without_zero_readouts(
         self, samplings: Sequence[sampling.Sampling], index: int, part: KSpaceData
     ) -> tuple[sampling.Sampling, ...]:
         """Samplings of slices by the headers, without readouts that hold zeros.
@@ -385,8 +385,8 @@ class CartesianSource(RawSource, SlicedSource):
         limit = ROUND_OFF * strongest_component(part.kspace)
         for one, kept in _with_samples(self.raw, readouts[suspect]):
             lines[one.slice, one.line] |= strongest_component(kept) > limit
-        looked = [sampling.Sampling(one.samples & there[:, None]) for one, there in zip(samplings, lines, strict=True)]
-        return (*looked[:index], held, *looked[index + 1 :])
+        found = [sampling.Sampling(one.samples & there[:, None]) for one, there in zip(samplings, lines, strict=True)]
+        return (*found[:index], held, *found[index + 1 :])
 
     def _read(self, plan: ReadoutPlan) -> dict[str, Any]:
         """Fields of a `KSpaceData` of all slices or planes, or of one slice."""

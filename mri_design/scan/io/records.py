@@ -146,8 +146,8 @@ def read_record(
         nonlocal left
         if isinstance(stored, str):
             return own[stored]
-        shape = tuple(_made(int, side, array) for side in stored["shape"])
-        start, count = _made(int, stored["at"], array), math.prod(shape)
+        shape = tuple(_as_type(int, side, array) for side in stored["shape"])
+        start, count = _as_type(int, stored["at"], array), math.prod(shape)
         if stored["type"] not in _TYPES or min(start, *shape, 0) < 0:
             raise ValueError(f"an array of {stored['type']} {shape}")
         place = (start, stored["type"], shape)
@@ -162,7 +162,7 @@ def read_record(
     try:
         kind: Any = kinds[found["kind"]]
         parts = {name: found["record"][name] for name in _kinds(kind)}
-        made: T = _made(kind, parts, array)
+        made: T = _as_type(kind, parts, array)
     except damage as error:
         raise InputError(field, f"another content ({error})", wanted, cure) from error
     return made
@@ -175,14 +175,14 @@ def _kinds(record: Any) -> dict[str, Any]:
     return {each.name: hints[each.name] for each in fields(record) if each.compare and each.init}
 
 
-def _made(kind: Any, value: Any, array: Callable[[Any], NDArray[Any]]) -> Any:
-    """The stored value as a value of a field's type."""
+def _as_type(kind: Any, value: Any, array: Callable[[Any], NDArray[Any]]) -> Any:
+    """A value read from JSON, converted to the type of its field."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind in (Any, object):
         return value
     if is_dataclass(kind):
         record = cast(Any, kind)
-        return record(**{name: _made(_kinds(record)[name], one, array) for name, one in value.items()})
+        return record(**{name: _as_type(_kinds(record)[name], one, array) for name, one in value.items()})
     if origin is np.ndarray:
         return array(value)
     if origin in (Union, UnionType):
@@ -190,16 +190,16 @@ def _made(kind: Any, value: Any, array: Callable[[Any], NDArray[Any]]) -> Any:
             return None
         others = [one for one in inner if one is not NoneType]
         literal = [one for one in others if get_origin(one) is Literal and value in get_args(one)]
-        return _made((literal or others)[0], value, array)
+        return _as_type((literal or others)[0], value, array)
     if origin is Literal and value in inner:
         return value
     if origin is tuple and isinstance(value, list):
         kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_made(one, each, array) for one, each in zip(kinds, value, strict=True))
+        return tuple(_as_type(one, each, array) for one, each in zip(kinds, value, strict=True))
     if origin is Sequence and isinstance(value, list):
-        return [_made(inner[0], one, array) for one in value]
+        return [_as_type(inner[0], one, array) for one in value]
     if origin is Mapping and isinstance(value, dict):
-        return {key: _made(inner[1], one, array) for key, one in value.items()}
+        return {key: _as_type(inner[1], one, array) for key, one in value.items()}
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(value)
     if kind is float and type(value) is int:

@@ -485,7 +485,7 @@ class LiveScanner:
         order = sum(len(one.lines) - len(one.lost) for one in self.exchanges)
         missing = self._missing(lines)
         request = {"kind": "measure", "order": order, **about, "seconds": round(deciding, 6)}
-        requests = heard = 0
+        requests = received = 0
         while not requests or (missing and not self.ended and requests < self._requests):
             asked = list(lines) if not requests else missing
             here = {"arrived": sorted(set(lines) - set(missing))} if not requests and len(missing) < len(lines) else {}
@@ -493,13 +493,13 @@ class LiveScanner:
             self._request = {**request, "lines": asked, **here, **again}
             self._tell(self._request)
             requests += 1
-            heard += self._wait(lines)
+            received += self._wait(lines)
             missing = self._missing(lines)
         if missing:
             self.arrivals.settle()
             missing = self._missing(lines)
         self._request = None
-        self._silences = 0 if heard or not missing else self._silences + 1
+        self._silences = 0 if received or not missing else self._silences + 1
         if missing:
             if not self.ended and not self._connected:
                 self.ended = "the scanner went away and did not come back"
@@ -634,18 +634,18 @@ class LiveScanner:
 
     def _wait(self, lines: Sequence[int]) -> int:
         """Take events until the lines have arrived or time is up, and return the number of events."""
-        heard, left = 0, len(self._missing(lines))
+        received, left = 0, len(self._missing(lines))
         deadline = time.monotonic() + self._timeout
         while left and not self.ended:
             event = self.next(max(0.0, deadline - time.monotonic()))
             self._take(event)
             if event is None:
-                return heard
-            heard += 1
+                return received
+            received += 1
             now = len(self._missing(lines))
             if now < left:
                 left, deadline = now, time.monotonic() + self._timeout
-        return heard
+        return received
 
     def _take(self, event: Event | None, wanted: str = "a readout") -> None:
         """Take an event; without one, close the connection of a client that was silent for too long."""
