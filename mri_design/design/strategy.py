@@ -225,7 +225,15 @@ class Strategy:
         return 0
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
-        """The next line. ``rng`` is fresh for every step."""
+        """The next line. ``rng`` is fresh for every step.
+
+        Raises
+        ------
+        InputError
+            For a class with neither `choose` nor `choose_block`.
+        """
+        if not self.chooses_blocks:
+            raise InputError(f"strategy {self.name}", "neither choose nor choose_block", "a class with one of them")
         return self.choose_block(view, rng, 1)[0]
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:

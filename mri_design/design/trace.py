@@ -326,9 +326,10 @@ class StopRule:
         (forecast) -> whether the design ends now; the line chosen last is then not measured.
     """
 
-    def __init__(self, ends: Callable[[Forecast], bool] = lambda forecast: False) -> None:
+    def __init__(self, ends: Callable[[Forecast], bool] | None = None) -> None:
         self._ends = ends
 
+    _ends: Callable[[Forecast], bool] | None = None
     looks_ahead: bool = False
     """Whether `Forecast.least_error` is wanted."""
 
@@ -341,7 +342,7 @@ class StopRule:
 
     def __call__(self, forecast: Forecast) -> bool:
         """Whether the design ends now, before the line that is decided on is measured."""
-        return self._ends(forecast)
+        return self._ends is not None and self._ends(forecast)
 
     def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
         """The numbers that the rule compares with their limits."""

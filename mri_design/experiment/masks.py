@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,13 +168,15 @@ def draw_mask(
             got = f"{count_text(alone, readouts.unit)}, alone more than the mask has"
             wanted = f"at most {count_text(count, readouts.unit)}, which is all that the acceleration leaves"
             raise InputError("start", got, wanted, "Take fewer, or a smaller acceleration.")
-        recipe = recipe.replacing("design", start=max(1, start))
+        recipe = replace(recipe, design=replace(recipe.design, start=start or None))
     measurable = np.ones(readouts.size, dtype=bool)
     rules = recipe.rules(readouts)
     require_lines(measurable, count, rules, readouts)
     strategy, seed = make_strategy(kind, encoding), design_seed(seed)
     bare = start == 0 and not rules.needed(measurable)
     plan = DesignPlan.of(strategy, recipe, readouts)
+    if start is not None:  # no more than that; the square of a plane is among the rules
+        plan = replace(plan, start=1 if readouts.kind.square else max(1, start))
     first = () if bare else plan.start_lines(measurable, count)
     candidates = LineCandidates(measurable, first, count, len(first), rules, readouts)
     if len(first) < count and readouts.thinned and strategy.chooses_blocks:

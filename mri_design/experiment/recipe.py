@@ -628,6 +628,9 @@ class Recipe(Settings):
             table = sections.setdefault(section, {})
             for name in inner[:-1]:
                 table = table.setdefault(name, {})
+                if not isinstance(table, dict):
+                    got, wanted = f"{path.strip()} after {table!r}", "a setting once, as a value or by its parts"
+                    raise InputError(f"recipe: {section}.{inner[0]}", got, wanted)
             known = self.sections[section].declared() if section in self.sections else {}
             kinds = known[inner[0]].kinds if inner[0] in known and len(inner) == 1 else set()
             table[inner[-1]] = _value_of(value.strip(), kinds)

@@ -91,8 +91,7 @@ class Setting:
         InputError
             If the setting does not take the value; the field is ``place``.
         """
-        if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
-            value = value.item()
+        value = _without_numpy(value)
         if self.choices and isinstance(value, str):
             name, *more = value.split(":", 1) if self.check else (value,)
             if (name := full_name(name, self.choices)) not in self.choices:
@@ -110,6 +109,15 @@ class Setting:
             except InputError as error:
                 raise error.about(place) from error
         return value
+
+
+def _without_numpy(value: Any) -> Any:
+    """A value with the numbers of NumPy, also in lists and tables, as those of Python."""
+    if isinstance(value, list | tuple):
+        return tuple(_without_numpy(one) for one in value)
+    if isinstance(value, Mapping):
+        return {name: _without_numpy(one) for name, one in value.items()}
+    return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
 
 
 def setting(default: Any = MISSING, **described: Any) -> Any:

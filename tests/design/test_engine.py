@@ -20,6 +20,7 @@ from mri_design.design import (
     Forecast,
     InformationGain,
     LineCandidates,
+    StopRule,
     Strategy,
     columns,
     gains_and_energies,
@@ -76,6 +77,23 @@ class Numbers(CentredLines):
 def test_a_strategy_that_gives_no_choice_is_refused_by_name() -> None:
     with refused("choice of random"):
         designed([make_slice()], 8, strategy=Numbers())
+
+
+def test_a_strategy_that_cannot_choose_is_refused() -> None:
+    class Undecided(Strategy):
+        name = "undecided"
+
+    for block in (1, 2):
+        with refused("strategy undecided"):
+            designed([make_slice()], 8, strategy=Undecided(), block=block)
+
+
+def test_a_stop_rule_that_decides_nothing_never_ends_a_design() -> None:
+    class Silent(StopRule):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    assert not Silent("silent")(Forecast()) and not StopRule()(Forecast())
 
 
 def test_the_same_seed_gives_the_same_design_and_another_seed_another_random_one() -> None:

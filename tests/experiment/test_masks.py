@@ -97,3 +97,12 @@ def test_no_more_samples_than_the_shutter_leaves() -> None:
     plane = PlaneReadouts((16, 16))
     made = draw_mask("poisson-disc", (16, 16), 100, recipe)
     assert (plane.radius[list(made.order)] <= 1).all()
+
+
+def test_a_mask_of_a_plane_begins_with_the_square_that_is_asked_for() -> None:
+    recipe = Recipe().replacing("design", encoding="plane")
+    for start, first in ((0, 0), (1, 1), (3, 9), (None, 16)):
+        assert draw_mask("poisson-disc", (32, 32), 40, recipe, start=start).n_start == first
+    wider = recipe.replacing("design", start=6)
+    assert draw_mask("poisson-disc", (32, 32), 40, wider).n_start == 36
+    assert draw_mask("poisson-disc", (32, 32), 40, wider, start=0).n_start == 0

@@ -4,6 +4,7 @@ import tomllib
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mri_design as md
@@ -165,6 +166,18 @@ def test_settings_of_a_command_line_are_those_of_a_file() -> None:
 def test_a_wrong_setting_of_a_command_line_is_named(text: str, place: str) -> None:
     with refused(f"recipe: {place}"):
         md.Recipe().with_settings([text])
+
+
+def test_a_setting_is_a_value_or_given_by_its_parts() -> None:
+    with refused("recipe: input.series"):
+        md.Recipe().with_settings(["input.series=3", "input.series.contrast=3"])
+
+
+def test_numbers_of_numpy_are_numbers_in_lists_and_tables_too() -> None:
+    given = {"matrix": (np.int64(64), 48), "centre": [np.int32(3), 4], "series": {"contrast": np.int64(2)}}
+    found = md.Recipe().replacing("input", noise=np.float32(0.5), **given).input
+    assert (found.matrix, found.centre, found.series, found.noise) == ((64, 48), (3, 4), {"contrast": 2}, 0.5)
+    assert all(type(number) is int for number in (*found.matrix, *found.centre))
 
 
 def test_how_a_file_is_read_is_what_the_recipe_says() -> None:
