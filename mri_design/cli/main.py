@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError
 
 from mri_design.cli import terminal
 from mri_design.errors import InputError, MriDesignError, UsageError, naming_options
@@ -84,10 +84,21 @@ def call(words: Sequence[str]) -> int:
     try:
         function, bound, _ = app.parse_args(list(words), print_error=False, exit_on_error=False)
     except CycloptsError as error:
-        error.verbose = False
-        terminal.warn(str(error))
+        terminal.warn(_wrong_word(error))
         return terminal.WRONG_USAGE
     return _carried_out(lambda: function(*bound.args, **bound.kwargs), terminal.GivenOptions(verb, words[1:]))
+
+
+def _wrong_word(error: CycloptsError) -> str:
+    """The message of a command line that is not understood; for a setting instead of an option how it is written."""
+    error.verbose = False
+    if isinstance(error, UnknownOptionError):
+        from mri_design.experiment.recipe import Recipe
+
+        written, name = error.token.keyword or "", (error.token.keyword or "").lstrip("-").replace("-", "_")
+        if section := next((section for section, kind in Recipe.sections.items() if name in kind.declared()), ""):
+            return f"Unknown option: {written}. Did you mean the setting -s {section}.{name}=VALUE?"
+    return str(error)
 
 
 def _carried_out(run: Callable[[], int | None], given: terminal.GivenOptions) -> int:

@@ -436,8 +436,8 @@ class ConstraintRecipe(Settings):
         Leave out the corners of the plane, outside of the ellipse that touches its edges.
     """
 
-    forbid: str | None = setting(None, check=line_numbers)
-    require: str | None = setting(None, check=line_numbers)
+    forbid: str | None = setting(None, check=line_numbers, cure='As "0-9,250-255".')
+    require: str | None = setting(None, check=line_numbers, cure='As "0-9,250-255".')
     partial_fourier: Annotated[float, Meta(ge=0.5, le=1)] | None = None
     max_jump: Count | None = None
     shutter: bool = False
@@ -625,6 +625,8 @@ class Recipe(Settings):
             if not (equals and inner and section and all(inner)):
                 cure = "As --setting inference.samples=16."
                 raise InputError("recipe: setting", repr(text), "SECTION.NAME=VALUE", cure)
+            if section == "prior":
+                raise InputError(f"recipe: {path}", repr(value), "a recipe file", "Write its [[prior]] tables there.")
             table = sections.setdefault(section, {})
             for name in inner[:-1]:
                 table = table.setdefault(name, {})

@@ -249,7 +249,8 @@ def _listed(names: tuple[str, ...]) -> str:
 def _in_words(schema: Mapping[str, Any]) -> str:
     """The values that a JSON Schema allows, as a noun phrase."""
     if "anyOf" in schema:
-        return " or ".join(_in_words(one) for one in schema["anyOf"] if one.get("type") != "null")
+        several = [_in_words(one) for one in schema["anyOf"] if one.get("type") != "null"]
+        return ("; or " if any("," in one for one in several) else " or ").join(several)
     if "enum" in schema:
         return _listed(tuple(schema["enum"]))
     match schema["type"]:

@@ -39,6 +39,7 @@ UNKNOWN = """
     design 64 --strategy poison-disc --lines 8 => poisson-disc
     design scan.npz --lines 8 -s design.blok=4 => design.block
     design scan.npz --lines 8 --executor locl => local
+    design scan.npz --lines 8 --max-jump 4 => -s constraints.max_jump
 """
 """Names that are unknown, and the nearest that the verb takes."""
 WRONG_WORDS = """

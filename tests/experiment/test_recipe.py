@@ -161,6 +161,7 @@ def test_settings_of_a_command_line_are_those_of_a_file() -> None:
         *(("inference.samples", "setting"), ("samples=3", "setting"), ("inference.=3", "setting")),
         *(("inference.samples=few", "inference.samples"), ("inferenc.samples=3", "inferenc")),
         *(("design.stratgy=random", "design.stratgy"), ("design.strategy=randm", "design.strategy")),
+        ("prior.0.scale=2", "prior.0.scale"),
     ],
 )
 def test_a_wrong_setting_of_a_command_line_is_named(text: str, place: str) -> None:
