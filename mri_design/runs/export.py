@@ -603,7 +603,8 @@ def convert_file(
         }
         cure = f"end the name of the file in {_listed(writers)}"
         if isinstance(data, KSpaceData) and ending in WRITERS[ImageStack]:
-            cure = f"reconstruct it (mri-design recon {source} --out run) and export the run (mri-design export run)"
+            image = f"mri-design recon {source} --out run"
+            cure = f"reconstruct it ({image}) and export the run (mri-design export run {out.name})"
         raise UsageError(f"{source} holds {holds.get(type(data), 'k-space')}: {cure}")
     data, header = _with_sizes(data, field_of_view), out.with_suffix(".json")
     files, kept = writers[ending](data, out)
