@@ -35,7 +35,7 @@ from mri_design.runs.export import export_run
 from mri_design.runs.image_sections import StoredImage
 from mri_design.runs.known_slice import KnownSlice
 from mri_design.runs.measure import RegionMean, means_of, slices_of
-from mri_design.runs.provenance import told
+from mri_design.runs.provenance import phrase
 from mri_design.runs.recon import ReconResult, report_reconstruction
 from mri_design.runs.store import Report, Run
 from mri_design.runs.stored_run import StoredComparison, StoredRun, read_result, write_made_files
@@ -358,7 +358,7 @@ class ScanImage(Saved, StoredImage):
         return {
             "slices": slices if self.numbers else "",
             "image": f"{rows} x {columns} pixels of {used}",
-            "error bars": bars if factor is None else f"{bars}, {told('error_bars', factor, template='image')}",
+            "error bars": bars if factor is None else f"{bars}, {phrase('error_bars', factor, template='image')}",
             "coverage": "" if self.coverage is None else self.coverage.short,
             "error": ", ".join(filter(None, (str(self.judged.error), others))),
             "ended": self.status,

@@ -49,7 +49,7 @@ from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
 from mri_design.kinds import KINDS
 from mri_design.operators.conventions import Chosen
-from mri_design.runs.provenance import centre_words, told
+from mri_design.runs.provenance import centre_words, phrase
 from mri_design.scan.calibration import with_its_centre
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_number
 from mri_design.scan.io.formats import mask_of_measured
@@ -599,7 +599,7 @@ class LoadedScan(Shown):
             data.noise_variance is not None or data.noise_covariance is not None or self.recipe.input.noise is not None
         )
         return {
-            "scan": told("sizes", data),
+            "scan": phrase("sizes", data),
             "noise": "given" if noise else "to be estimated",
             "coil maps": "" if data.n_coils == 1 else known,
             "pixels": "" if place is None else " x ".join(f"{side:.3g}" for side in place.pixel) + " mm",

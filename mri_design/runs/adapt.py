@@ -46,7 +46,7 @@ from mri_design.readouts import LineReadouts
 from mri_design.runs.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
 from mri_design.runs.design import DesignRequest, DesignResult, DesignSlices, concluded
 from mri_design.runs.design_report import report_design
-from mri_design.runs.provenance import tell_part, told, warn_of_maps, warn_of_noise
+from mri_design.runs.provenance import phrase, tell_part, warn_of_maps, warn_of_noise
 from mri_design.runs.store import FolderKeep, Record, Report, Run, carry_out
 from mri_design.runs.stored_run import Stored
 from mri_design.runs.work import Work
@@ -291,7 +291,7 @@ class _Live:
         calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
         calibrated = calibrate(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
         if not self._noise_is_known:
-            noise = told("noise_of_start", calibrated.provenance.noise, len(self._first))
+            noise = phrase("noise_of_start", calibrated.provenance.noise, len(self._first))
             self._work.progress.warn(f"{NAME}: its noise is {noise}")
         return calibrated, companions_over(companions, data)
 

@@ -44,7 +44,7 @@ from mri_design.runs.companions import (
 )
 from mri_design.runs.image_sections import StoredImage, run_of
 from mri_design.runs.known_slice import KnownSlice, NamedImage, knowing_oracle
-from mri_design.runs.provenance import tell_calibration, tell_part, told, warn_of_maps, warn_of_noise
+from mri_design.runs.provenance import phrase, tell_calibration, tell_part, warn_of_maps, warn_of_noise
 from mri_design.runs.store import Record
 from mri_design.runs.work import Keep, Progress, Work
 from mri_design.runs.workers import LOCAL, Workers, design_among
@@ -500,7 +500,7 @@ class DesignResult:
     @property
     def ended(self) -> str:
         """Why it ended with that many lines, where a rule could end it; else empty."""
-        return _told("ended", self.end, self.known.slice_model.candidates.unit) if self.end.how else ""
+        return _phrase("ended", self.end, self.known.slice_model.candidates.unit) if self.end.how else ""
 
     def stored(self) -> StoredImage:
         """The run as its folder has it."""
@@ -519,7 +519,7 @@ class DesignResult:
         )
 
 
-_told = partial(told, template="design")
+_phrase = partial(phrase, template="design")
 
 
 def design_scan(data: DesignInput, request: DesignRequest, work: Work, keep: Keep) -> DesignResult:
@@ -609,7 +609,7 @@ def concluded(
     slice_model = replace(slice_model, companions=slices.companions)
     result = image if method == "mean" else None
     if end.how:
-        work.progress.say(_told("ended", end, unit))
+        work.progress.say(_phrase("ended", end, unit))
     if result is None:
         show = reconstruction.loops_shown(partial(work.progress.show, "reconstructing"), recipe, slice_model)
         options, rng = replace(options, callback=show), reconstruction.image_rng(work.seed)
@@ -617,9 +617,9 @@ def concluded(
     if result.left_out:
         work.progress.say(f"The non-local block of the prior is left out: {result.left_out}")
     if (weight := final_weight(trace)) < LITTLE:
-        work.progress.say(_told("overruled", weight, unit))
+        work.progress.say(_phrase("overruled", weight, unit))
     if result.companions is not None:
-        work.progress.say(f"other images: {told('companions', result.companions, template='image')}")
+        work.progress.say(f"other images: {phrase('companions', result.companions, template='image')}")
     known = KnownSlice(scan=slices.scans[0], slice_model=measured, signal=signal, lines=trace.lines)
     known, images = known.judged(method, result.times(known.image_unit))
     rough, ended = sum(not step.converged for step in trace.steps), result.convergence
@@ -627,7 +627,7 @@ def concluded(
     aware = recipe.phase.model == "aware" and options.warm_start is not None
     return DesignResult(
         request=request,
-        status=_told("unfinished", end, unit, ended, rough) if unfinished else ended.status.value,
+        status=_phrase("unfinished", end, unit, ended, rough) if unfinished else ended.status.value,
         known=known,
         trace=trace,
         end=end,

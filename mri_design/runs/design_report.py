@@ -26,7 +26,7 @@ from mri_design.runs import image_sections
 from mri_design.runs.companions import LITTLE, final_weight
 from mri_design.runs.design import DesignInput, DesignRequest, DesignResult, design_scan
 from mri_design.runs.known_slice import KnownSlice, NamedImage
-from mri_design.runs.provenance import account_of, mostly_calibration_words, simulated_from, simulation_summary, told
+from mri_design.runs.provenance import account_of, mostly_calibration_words, phrase, simulated_from, simulation_summary
 from mri_design.runs.store import Report, Run, carry_out
 from mri_design.runs.stored_run import Stored
 from mri_design.runs.work import Keep
@@ -83,7 +83,7 @@ def report_design(
     if shots is not None:
         save_trajectory(folder, trace, known, shots)
     account, weight = account_of(image.reconstruction) | dict(beside or {}), final_weight(trace)
-    side, side_words = dict[str, str](), partial(told, template="design")
+    side, side_words = dict[str, str](), partial(phrase, template="design")
     if result.steered_by:
         words = side_words("overruled" if weight < LITTLE else "weight", weight, readouts.unit)
         side = {"earlier scan": f"{result.steered_by}, {words}"}

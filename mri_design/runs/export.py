@@ -24,7 +24,7 @@ from mri_design.experiment.inputs import (
 )
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS
-from mri_design.runs.provenance import centre_words, left_out_text, sentences, told
+from mri_design.runs.provenance import centre_words, left_out_text, phrase, sentences
 from mri_design.runs.stored_run import (
     NO_SIZES,
     MadeFiles,
@@ -629,7 +629,7 @@ def _sentences(data: Content, out: Path, ending: str, files: list[Path], kept: t
     complex_images = isinstance(data, ImageStack) and np.iscomplexobj(data.images)
     held = [part for part in _PARTS if getattr(data, part, None) is not None] + ["phase"] * complex_images
     lost = [part for part in held if part not in kept]
-    sizes = "" if isinstance(data, ImageStack) else told("sizes", data)
+    sizes = "" if isinstance(data, ImageStack) else phrase("sizes", data)
     places = data.geometry if isinstance(data, ImageStack) else None if data.geometry is None else data.geometry[0]
     return sentences("export", "converted", data, sizes, ending, out, files, lost, complex_images, places)
 

@@ -16,7 +16,7 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.reconstruction import Image
 from mri_design.model.sparsity import unit_modulus
 from mri_design.runs.known_slice import KnownSlice, NamedImage, pixel_of
-from mri_design.runs.provenance import part_of_scan, told
+from mri_design.runs.provenance import part_of_scan, phrase
 from mri_design.runs.stored_run import ARRAYS, StoredRun, arrays_of
 from mri_design.scan.data import TrajectoryData
 
@@ -103,8 +103,8 @@ def shown_facts(known: KnownSlice, images: Sequence[NamedImage], rows: Rows) -> 
         "known": known,
         "images": images,
         "rows": rows,
-        "maps_source": told("maps", known.scan.provenance.maps),
-        "told": partial(told, template="image"),
+        "maps_source": phrase("maps", known.scan.provenance.maps),
+        "phrase": partial(phrase, template="image"),
         "reference": reference,
         "frame": frame_of(known),
         "part": part_of_scan(known.scan),
@@ -123,7 +123,7 @@ def companion_pictures(made: Image, whose: str = "") -> CompanionPictures:
     panels = [ImagePanel(level * unit_modulus(one.image), one.name, used) for one, used in offered]
     if made.alone is not None:
         panels.append(ImagePanel(made.alone, "without them", "under the local prior"))
-    return panels, told("about_companions", choice, whose, template="image")
+    return panels, phrase("about_companions", choice, whose, template="image")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -23,7 +23,7 @@ from mri_design.evaluation.run_folder import MANIFEST, RunStatus, read_manifest,
 from mri_design.experiment.calibration import expected_calibration
 from mri_design.experiment.inputs import PHANTOM_PREFIX, GivenMaps, load_summary
 from mri_design.experiment.recipe import Recipe
-from mri_design.runs.provenance import across, centre_words, labelled, left_out, sentences, simulated_from, told
+from mri_design.runs.provenance import across, centre_words, labelled, left_out, phrase, sentences, simulated_from
 from mri_design.runs.stored_run import kind_of_run, listed
 from mri_design.scan.calibration import find_centre, gapless_square, noise_from_readout_ends
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData
@@ -85,11 +85,11 @@ def describe_scan(scan: ScanSummary | TrajectoryData, recipe: Recipe) -> Descrip
     about |= measured_how(None if part is None else part.source)
     known = scan.provenance
     facts = {
-        **{code: told(code, *about) for code, about in known.read_as.items()},
+        **{code: phrase(code, *about) for code, about in known.read_as.items()},
         **left_out(scan),
         "simulated": simulated_from(scan),
-        "volume": "" if not scan.volume else told("volume", scan.n_slices, scan.grid_shape),
-        "noise_readouts": "" if known.noise.measured is None else told("noise_samples", known.noise.measured),
+        "volume": "" if not scan.volume else phrase("volume", scan.n_slices, scan.grid_shape),
+        "noise_readouts": "" if known.noise.measured is None else phrase("noise_samples", known.noise.measured),
         "sample_time_us": f"{known.dwell:g}" if known.dwell else "",
         "averages": str(known.averages) if known.averages > 1 else "",
         "centre_of_k-space": centre_words(scan),
@@ -119,7 +119,7 @@ def _lengths(shape: tuple[int, int], place: SliceGeometry | None) -> dict[str, A
 
 def _place(scan: ScanSummary) -> Description:
     """Field of view, resolution and orientation of the first slice, where the file says them."""
-    ways = [] if scan.geometry is None else list(dict.fromkeys(told("orientation", place) for place in scan.geometry))
+    ways = [] if scan.geometry is None else list(dict.fromkeys(phrase("orientation", place) for place in scan.geometry))
     first = None if scan.geometry is None else scan.geometry[0]
     return Description(_rows("place", scan.grid_shape, first, ways), _lengths(scan.grid_shape, first))
 
@@ -136,8 +136,8 @@ def _sampling(scan: ScanSummary) -> Description:
         "shares": (float(lines.mean()), float(first.columns.mean()), float(samples[lines].mean())),
         "ends": (int(at[0]), int(at[-1])),
         "outside": index_runs(~lines),
-        "others": told("other_lines", lines),
-        "missing": told("missing", first),
+        "others": phrase("other_lines", lines),
+        "missing": phrase("missing", first),
         "different": any((sampling.samples != held[0].samples).any() for sampling in held),
         "empty": index_runs(empty) if any(empty) else "",
     }
@@ -187,8 +187,8 @@ def _calibration(scan: ScanSummary | TrajectoryData, part: KSpaceData | Trajecto
         "slice": scan.index if isinstance(scan, ScanSummary) and scan.n_slices > 1 else None,
         "beside": beside and recipe.input.noise_variance is None,
         "coils": None if unmixed is None else _noise_of_coils(unmixed),
-        "places": "" if along or origin.noise.estimate is None else told("noise_places", origin.noise),
-        "dead": told("coils", replace(origin, combined=None)),
+        "places": "" if along or origin.noise.estimate is None else phrase("noise_places", origin.noise),
+        "dead": phrase("coils", replace(origin, combined=None)),
     }
     values = {
         "noise_sd": facts["deviation"],
@@ -197,7 +197,9 @@ def _calibration(scan: ScanSummary | TrajectoryData, part: KSpaceData | Trajecto
         "largest_sample": facts["peak"],
         "maps_source": origin.maps.source,
     }
-    return Description(_rows("calibration", told("noise", origin.noise), told("maps", origin.maps), **facts), values)
+    return Description(
+        _rows("calibration", phrase("noise", origin.noise), phrase("maps", origin.maps), **facts), values
+    )
 
 
 def _noise_of_coils(unmixing: NDArray[Any]) -> tuple[float, float, float, float]:
@@ -242,10 +244,10 @@ def describe_images(held: ImageStack, recipe: Recipe) -> Description:
     (count, rows, columns), complex_ = held.images.shape, np.iscomplexobj(held.images)
     pixels = np.abs(held.images) if complex_ else held.images
     facts = {"count": count, "rows": rows, "columns": columns, "low": pixels.min(), "high": pixels.max()}
-    read_as = {code: told(code, *about) for code, about in held.provenance.read_as.items()}
+    read_as = {code: phrase(code, *about) for code, about in held.provenance.read_as.items()}
     further = {**held.header, **read_as, **left_out(held)}
     how, place = measured_how(held.source), held.geometry
-    plane = told("plane", place) if place is not None and place.placed else ""
+    plane = phrase("plane", place) if place is not None and place.placed else ""
     facts |= {"settings": recipe.simulation, "matrix": recipe.input.simulated}
     values = {"kind": "images", "name": held.name, "matrix": [rows, columns], "slices": count, "complex": complex_}
     values |= {"least": None if complex_ else float(facts["low"]), "largest": float(facts["high"])}
@@ -319,7 +321,7 @@ def _state(run: RunStatus) -> str:
     stages = [] if progress is None else progress.stages
     current = max(stages, key=lambda stage: (stage.updated, stage.began), default=None)
     left = [stage for stage in stages if stage.done < stage.total and stage is not current]
-    text = told("state", run, current, left, time.time(), duration_text, bool(command), template="info")
+    text = phrase("state", run, current, left, time.time(), duration_text, bool(command), template="info")
     goes_on = command and run.state not in ("finished", "running")
     return f"{text} with: {shlex.join(['mri-design', *command])}" if goes_on else text
 

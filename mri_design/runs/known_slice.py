@@ -39,8 +39,8 @@ from mri_design.runs.provenance import (
     left_out,
     left_out_text,
     part_of_scan,
+    phrase,
     simulated_from,
-    told,
     warn_of_left_out,
     warn_of_noise,
 )
@@ -156,7 +156,7 @@ class KnownSlice:
         own = self.reference is not None and self.scan.reference is None
         given = self.scan.provenance.maps.source == "given"
         maps = "" if self.scan.n_coils == 1 else "given" if given else "usual"
-        return "" if self.reference is None else told("reference", own, maps)
+        return "" if self.reference is None else phrase("reference", own, maps)
 
     @property
     def holds_reference(self) -> bool:
@@ -228,11 +228,11 @@ class KnownSlice:
             yield "", "samples", data.kspace.shape[-1]
             yield "readouts", "", self.slice_model.candidates.size
             yield "matrix", "", list(data.readouts.grid)
-        places = told("noise_places", noise) if noise.estimate is not None else ""
-        yield "noise_source", "noise", told("noise", noise)
+        places = phrase("noise_places", noise) if noise.estimate is not None else ""
+        yield "noise_source", "noise", phrase("noise", noise)
         yield "noise_witnesses" if data.on_grid else "", "noise by place", places
-        yield "", "coils", told("coils", known)
-        yield "coil_maps_source", "coil maps", told("maps", known.maps)
+        yield "", "coils", phrase("coils", known)
+        yield "coil_maps_source", "coil maps", phrase("maps", known.maps)
         level = float(np.sqrt(self.slice_model.noise_variance)) * unit
         yield "noise_sd_per_real_component", "noise sd per real component", level
         yield "signal_level", "signal level", float(self.signal) * unit
@@ -241,15 +241,17 @@ class KnownSlice:
         yield "left_out_of_scan", "", unread
         yield "", _LEFT_OUT, ". ".join(f"{name.replace('_', ' ')}: {text}" for name, text in unread.items())
         yield "centre_of_kspace", "centre of k-space", centre_words(data)
-        yield "field_of_view_doubt", "field of view", told("folded") if self.folded else None
+        yield "field_of_view_doubt", "field of view", phrase("folded") if self.folded else None
         if data.on_grid:
             yield "coils_without_samples", "", list(known.dead_coils)
-            yield "coil_compression", "", told("coils", Provenance(combined=known.combined))
-            yield "noise_readouts", "", told("noise_samples", noise.measured) if noise.measured is not None else ""
-            yield from ((code, "", told(code, *known.read_as[code])) for code in _CALIBRATION if code in known.read_as)
+            yield "coil_compression", "", phrase("coils", Provenance(combined=known.combined))
+            yield "noise_readouts", "", phrase("noise_samples", noise.measured) if noise.measured is not None else ""
+            yield from (
+                (code, "", phrase(code, *known.read_as[code])) for code in _CALIBRATION if code in known.read_as
+            )
             sampling = data.samples_in_lines
             yield "reference_noise", "", self.reference_noise
-            yield "missing_samples", "", None if sampling is None else told("missing_samples", Sampling(sampling))
+            yield "missing_samples", "", None if sampling is None else phrase("missing_samples", Sampling(sampling))
             yield "geometry", "", None if data.geometry is None else data.geometry[0].as_settings()
             yield "source_image", "", None if data.source is None else data.source.as_settings()
 
@@ -310,7 +312,7 @@ def _complete_slice(data: KSpaceData, index: int, path: str, recipe: Recipe) -> 
     if not chosen.fully_sampled and chosen.reference is None:
         raise InputError(
             field=path,
-            got=f"a scan that is not fully sampled: {told('missing', chosen.incomplete)}",
+            got=f"a scan that is not fully sampled: {phrase('missing', chosen.incomplete)}",
             wanted="a fully sampled scan, whose image is the truth that errors are measured against",
             cure="Give a complete scan, or one with a reference image; recon reconstructs what is there.",
         )
@@ -339,8 +341,8 @@ def _reference_slice(
         unit=unit,
         source=path,
         left_out=left_out_text(chosen.known(slice=None)),
-        noise_source=told("noise", known.noise),
-        maps_source=told("maps", known.maps),
+        noise_source=phrase("noise", known.noise),
+        maps_source=phrase("maps", known.maps),
         pixel=pixel_of(scan),
         own_maps=OwnMaps(recipe.coils.maps, scan.noise_variance or 0.0) if grows else None,
     )
@@ -421,7 +423,7 @@ def facts_of_all(
     left = {file: image.left_out for file, image in listed if image.left_out}
     noise = {file: image.noise_source for file, image in listed if image.noise_source}
     maps = {
-        image.name: told("maps", MapsOrigin(source="each mask")) if image.name in own else image.maps_source
+        image.name: phrase("maps", MapsOrigin(source="each mask")) if image.name in own else image.maps_source
         for _, image in listed
         if image.slice_model.n_coils > 1
     }
@@ -485,12 +487,12 @@ class GivenReference:
     @property
     def words(self) -> str:
         """The reference, and what was done with it."""
-        return told("given_reference", self.name, [self.factor])
+        return phrase("given_reference", self.name, [self.factor])
 
     @property
     def caption(self) -> str:
         """What errors mean, for a table of them."""
-        return told("given_errors", self.name, [self.factor])
+        return phrase("given_errors", self.name, [self.factor])
 
     @classmethod
     def of_array(cls, images: object) -> GivenReference:

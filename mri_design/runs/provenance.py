@@ -33,7 +33,7 @@ def words(name: str) -> Any:
     return macros.make_module({**known, "line_pattern": line_pattern})
 
 
-def told(fact: str, *about: object, template: str = "scan") -> str:
+def phrase(fact: str, *about: object, template: str = "scan") -> str:
     """One fact of a scan or an image in words, by a macro of scan.txt.j2 or of another template of this package."""
     return _flat(getattr(words(template), fact)(*about))
 
@@ -67,7 +67,7 @@ def across(scan: Described) -> str:
 def centre_words(scan: Described) -> str:
     """What a user has to know of the centre of k-space; empty where it was neither moved nor doubted."""
     found = scan.provenance.centre
-    return told("centre", found, across(scan)) if found is not None and found.noticeable else ""
+    return phrase("centre", found, across(scan)) if found is not None and found.noticeable else ""
 
 
 def left_out(scan: Described, asked: Collection[str] = ()) -> dict[str, str]:
@@ -76,29 +76,29 @@ def left_out(scan: Described, asked: Collection[str] = ()) -> dict[str, str]:
     What was cut or filled by rule without a loss (the oversampling of readouts, the lines of a partial Fourier scan) is
     not among it.
     """
-    notes = {code: told(code, *facts) for code, facts in scan.provenance.left_out.items()}
+    notes = {code: phrase(code, *facts) for code, facts in scan.provenance.left_out.items()}
     series, lines = scan.provenance.series, scan.provenance.doubted_lines
-    unread = {name: told("unread", taken) for name, taken in series.items() if name not in asked}
+    unread = {name: phrase("unread", taken) for name, taken in series.items() if name not in asked}
     doubted = index_runs(np.isin(np.arange(max(lines, default=0) + 1), lines))
-    return {**notes, **unread, **({"lines_of_noise": told("doubted_lines", doubted)} if lines else {})}
+    return {**notes, **unread, **({"lines_of_noise": phrase("doubted_lines", doubted)} if lines else {})}
 
 
 def left_out_text(scan: Described, asked: Collection[str] = ()) -> str:
     """`left_out` as one line, behind which slice was taken where there are several; empty where nothing was."""
     parts = [f"{name.replace('_', ' ')}: {text}" for name, text in left_out(scan, asked).items()]
     taken = scan.provenance.slice
-    return ". ".join([*([] if taken is None else [told("part", Provenance(slice=taken))]), *parts])
+    return ". ".join([*([] if taken is None else [phrase("part", Provenance(slice=taken))]), *parts])
 
 
 def part_of_scan(scan: Scan) -> str:
     """Which slice, and which contrast, repetition or volume a scan is; empty for all that its file holds."""
-    return told("part", scan.provenance)
+    return phrase("part", scan.provenance)
 
 
 def simulated_from(data: Described) -> str:
     """The source of simulated k-space ("from images"); empty where it was not simulated."""
     source = data.provenance.simulated
-    return told("simulated", source) if source else ""
+    return phrase("simulated", source) if source else ""
 
 
 def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
@@ -111,7 +111,7 @@ def simulation_summary(origins: Iterable[str]) -> dict[str, object]:
     """
     every = list(origins)
     made = [origin for origin in every if origin]
-    return {"k-space": told("simulated_of_all", list(dict.fromkeys(made)), len(made), len(every))} if made else {}
+    return {"k-space": phrase("simulated_of_all", list(dict.fromkeys(made)), len(made), len(every))} if made else {}
 
 
 def tell_part(scan: Scan, recipe: Recipe, progress: Progress) -> None:
@@ -147,7 +147,7 @@ def warn_of_maps(scan: Scan, progress: Progress) -> None:
     """Report in one line why coil maps are doubted."""
     maps = scan.provenance.maps
     if maps.bad:
-        progress.warn(f"{scan.name}: {told('bad_maps', maps, causes_of_bad_maps(scan))}")
+        progress.warn(f"{scan.name}: {phrase('bad_maps', maps, causes_of_bad_maps(scan))}")
 
 
 def tell_calibration(
@@ -172,7 +172,7 @@ def tell_calibration(
     """
     few = recipe.design.start is None and readouts.kind.centre_first and 0 < calibration < recipe.coils.most_lines
     if growing or few:
-        progress.say(told("calibration", growing, calibration, recipe.coils.most_lines, count))
+        progress.say(phrase("calibration", growing, calibration, recipe.coils.most_lines, count))
     if most := mostly_calibration_words(calibration, count, readouts):
         progress.warn(most)
 
@@ -182,4 +182,4 @@ def mostly_calibration_words(calibration: int, count: int, readouts: Readouts) -
     from mri_design.experiment.extent import mostly_calibration  # here: a scan is loaded without
 
     alone, square = mostly_calibration(calibration, count, readouts), readouts.kind.square
-    return told("mostly_calibration", alone, count, readouts.unit, square, template="design") if alone else ""
+    return phrase("mostly_calibration", alone, count, readouts.unit, square, template="design") if alone else ""

@@ -42,7 +42,14 @@ from mri_design.operators.conventions import Chosen
 from mri_design.runs import image_sections
 from mri_design.runs.image_sections import StoredImage, run_of
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
-from mri_design.runs.provenance import simulated_from, simulation_summary, tell_part, told, warn_of_maps, warn_of_noise
+from mri_design.runs.provenance import (
+    phrase,
+    simulated_from,
+    simulation_summary,
+    tell_part,
+    warn_of_maps,
+    warn_of_noise,
+)
 from mri_design.runs.recon_slices import (
     AHEAD,
     OTHER_IMAGES,
@@ -271,7 +278,7 @@ class ReconResult:
         if known.given is not None:
             scales = [one.reference_scale for one in self.facts if one.reference_scale is not None]
             found["reference_scales"] = scales
-            found["reference_source"] = told("given_reference", known.given.name, scales)
+            found["reference_source"] = phrase("given_reference", known.given.name, scales)
         return found
 
     def stored(self, *, arrays: bool = True) -> StoredImage:
@@ -337,7 +344,7 @@ def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, k
     shown, known, images = scan.reconstruct(kept, one)
     scan.report_images(kept.facts)
     if (given := known.given) is not None and given.turned:
-        work.progress.warn(told("given_turned", slices.numbering.name(shown), given.name, given.turned))
+        work.progress.warn(phrase("given_turned", slices.numbering.name(shown), given.name, given.turned))
     return ReconResult(
         numbers=scan.numbers,
         numbering=slices.numbering,
@@ -499,16 +506,16 @@ class OpenScan:
         progress, names, first = self._work.progress, self._numbering.names, facts[self.numbers[0]]
         numbers, used = self.numbers, dict[str, list[int]]()
         if not self.several and first.image["left_out"]:
-            progress.say(told("non_local_left_out", first.image["left_out"]))
+            progress.say(phrase("non_local_left_out", first.image["left_out"]))
         for number in numbers:
             if OTHER_IMAGES in facts[number].rows[0]:
                 used.setdefault(str(facts[number].rows[0][OTHER_IMAGES]), []).append(number)
         if used:
             everywhere = {name: names(where) for name, where in used.items()}
-            progress.say(told("other_images", everywhere if len(numbers) > 1 else first.account["companions"]))
+            progress.say(phrase("other_images", everywhere if len(numbers) > 1 else first.account["companions"]))
         for fact in ("noise_only", "folded"):
             if found := [number for number in numbers if getattr(facts[number], fact)]:
-                progress.warn(told(f"{fact}_slices", names(found), len(found)))
+                progress.warn(phrase(f"{fact}_slices", names(found), len(found)))
 
 
 COVERAGE = "coverage.csv"

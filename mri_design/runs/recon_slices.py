@@ -32,7 +32,7 @@ from mri_design.model.sparsity import Companion
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.image_sections import CompanionPictures, Rows, companion_pictures, image_rows
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
-from mri_design.runs.provenance import account_of, told
+from mri_design.runs.provenance import account_of, phrase
 from mri_design.runs.stored_run import ARRAYS, arrays_of
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers
@@ -505,7 +505,7 @@ def _unfit(data: KSpaceData | TrajectoryData, like: KSpaceData, mask: NDArray[np
         if text.format(data) != text.format(like):
             return f"it has {text.format(data)}, and this scan {text.format(like)}"
     if data.reference is None and not data.fully_sampled:
-        return f"it is not complete ({told('missing', data.incomplete)})"
+        return f"it is not complete ({phrase('missing', data.incomplete)})"
     held = data.samplings[0].samples if mask.ndim == 2 else data.samplings[0].lines
     if (mask & ~held).any():
         return "it holds no data in some of the lines that are used"

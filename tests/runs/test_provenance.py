@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design.calibration.noise import NoiseEstimate, Source
-from mri_design.runs.provenance import centre_words, left_out, left_out_text, part_of_scan, told
+from mri_design.runs.provenance import centre_words, left_out, left_out_text, part_of_scan, phrase
 from mri_design.scan import Centre, KSpaceData, MapsOrigin, NoiseOrigin, NoiseSamples, Provenance
 
 ESTIMATE = NoiseEstimate(np.eye(2), Source("air", np.array([1.0, 4.0])), (Source("ends", np.ones(2)),), "signal", 0.5)
@@ -47,15 +47,15 @@ READ_AS: dict[str, tuple] = {
 def test_every_source_and_doubt_of_noise_has_words_of_its_own() -> None:
     known = NoiseOrigin(given=1.0, measured=MEASURED, estimate=ESTIMATE, slices=(3, "slices"), positions=(0, 3, 64))
     said = {
-        (source, doubt, limit): told("noise", replace(known, source=source, doubt=doubt, limit=limit, raised=2.0))
+        (source, doubt, limit): phrase("noise", replace(known, source=source, doubt=doubt, limit=limit, raised=2.0))
         for source, doubt, limit in product(CODES["source"], CODES["doubt"], CODES["limit"])
     }
     assert len({*said.values()}) == len(said) and all(said.values())
     alone = replace(ESTIMATE, correlations=None, alone=0.9)
-    places = [told("noise_places", replace(known, source="scan", estimate=one)) for one in (ESTIMATE, alone)]
-    assert len({*places, told("noise_places", replace(known, source="given"))}) == 3
+    places = [phrase("noise_places", replace(known, source="scan", estimate=one)) for one in (ESTIMATE, alone)]
+    assert len({*places, phrase("noise_places", replace(known, source="given"))}) == 3
     unused = get_args(get_type_hints(NoiseSamples)["unused"])
-    assert len({told("noise_samples", replace(MEASURED, unused=why, channels=(1, 2))) for why in unused}) == 3
+    assert len({phrase("noise_samples", replace(MEASURED, unused=why, channels=(1, 2))) for why in unused}) == 3
 
 
 def test_every_source_of_coil_maps_has_words_of_its_own() -> None:
@@ -63,9 +63,9 @@ def test_every_source_of_coil_maps_has_words_of_its_own() -> None:
     made = [MapsOrigin(source=source, lines=24) for source in sources if source != "unknown"]
     given = [MapsOrigin(source="given", file="a.npy", sets=2, scaled=(0.5, 2.0), explained=0.5, bad=True)]
     of_scan = [MapsOrigin(source="given", file="b.h5", of=replace(made[2], error=e)) for e in (0.3, float("nan"))]
-    said = [told("maps", one) for one in (*made, *given, *of_scan, MapsOrigin(source="nlinv", lines=9, samples=70))]
+    said = [phrase("maps", one) for one in (*made, *given, *of_scan, MapsOrigin(source="nlinv", lines=9, samples=70))]
     assert len({*said}) == len(said) and all(said)
-    assert told("maps_cure", True, ()) and told("maps_cure", False, ("motion", "coils", "centre", "axes"))
+    assert phrase("maps_cure", True, ()) and phrase("maps_cure", False, ("motion", "coils", "centre", "axes"))
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_what_was_left_out_is_known_and_a_series_that_was_asked_for_is_no_news()
         left_out=LEFT_OUT, series=series, slice=(2, 5), doubted_lines=(3, 5), dead_coils=(1,), combined=(8, 4, 0.01)
     )
     assert list(left_out(scan)) == [*LEFT_OUT, "repetition", "lines_of_noise"]
-    assert all(told(code, *facts) for code, facts in READ_AS.items())
+    assert all(phrase(code, *facts) for code, facts in READ_AS.items())
     assert "repetition" not in left_out(scan, asked={"repetition"})
-    assert left_out_text(scan) and part_of_scan(scan) and not part_of_scan(SCAN) and told("coils", scan.provenance)
-    assert not told("coils", Provenance())
-    assert all(told("simulated", kind) for kind in ("images", "ellipses", "ellipsoids"))
+    assert left_out_text(scan) and part_of_scan(scan) and not part_of_scan(SCAN) and phrase("coils", scan.provenance)
+    assert not phrase("coils", Provenance())
+    assert all(phrase("simulated", kind) for kind in ("images", "ellipses", "ellipsoids"))

@@ -9,7 +9,7 @@ from mri_design import KSpaceData, Recipe, TrajectoryData, calibrate, scan
 from mri_design.calibration import measured_samples
 from mri_design.experiment import load_scan
 from mri_design.runs.info import describe_scan
-from mri_design.runs.provenance import told
+from mri_design.runs.provenance import phrase
 from tests.refusals import refused, refuses
 
 N = (48, 40)
@@ -53,7 +53,7 @@ def test_what_is_missing(change: Mask, full: bool, whole: bool, numbers: str) ->
     sampling = scan.Sampling(mask_with(change))
     assert (sampling.full, sampling.whole_lines) == (full, whole)
     assert bool(sampling.missing_lines or sampling.missing_samples) == (not full)
-    assert bool(said := told("missing", sampling)) == (not full) and numbers in said
+    assert bool(said := phrase("missing", sampling)) == (not full) and numbers in said
 
 
 @pytest.mark.parametrize("change", [ellipse, scattered])
