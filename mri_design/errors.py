@@ -150,7 +150,7 @@ def argument_behind(error: InputError, given: Collection[str]) -> str | None:
         Names of options, with underscores, or of arguments.
     """
     if error.field.startswith("recipe ") and not error.field.startswith("recipe: "):
-        return None  # a recipe file, whatever was given beside it
+        return None  # a recipe file, whatever else was given
     paths = (*error.behind, error.field.rpartition(": ")[2])
     names = (path.rpartition(".")[2].replace(" ", "_").lower() for path in paths)
     return next((name for name in names if name in given), None)
@@ -430,7 +430,7 @@ def number_array(
     Raises
     ------
     InputError
-        For text, objects, lists of unequal lengths, no array at all, or one that is not as asked.
+        For text, objects, lists of unequal lengths, no array at all, or one of a wrong shape or type.
     """
     import numpy as np
 

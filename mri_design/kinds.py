@@ -2,7 +2,7 @@
 
 Nothing is loaded for it, so that the command line can list the names before anything else is there. A kind is a file,
 with its class of `Readouts` or with the function that makes one of its shots, and a line of `KINDS`; a script registers
-its own shots by `register_trajectory`. What depends on a grid is asked of `Readouts`.
+its own shots by `register_trajectory`. `Readouts` has what depends on a grid.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Kind:
 
     @property
     def shots(self) -> bool:
-        """Whether candidates are made for a design, as many as it asks for, and are not those of a grid."""
+        """Whether candidates are made for a design, as many as it needs, and are not those of a grid."""
         return self.shot is not None
 
     @property

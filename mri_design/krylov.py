@@ -157,8 +157,8 @@ class ConjugateGradients:
     preconditioned : array, optional
         P rhs, where it is known already.
     at_once : int, optional
-        Right-hand sides that are iterated side by side, all by default. Beside solutions, residuals and directions of
-        all of them, memory holds the products of so many.
+        Right-hand sides that are iterated side by side, all by default. Memory holds the products of so many, and
+        solutions, residuals and directions of all.
 
     Attributes
     ----------

@@ -216,7 +216,7 @@ READERS: list[Reader] = [
     _reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", "ismrmrd", series=True, library="h5py"),
     _reader("Siemens raw data (twix .dat)", "twix", series=True, library="twixtools.mdh_def"),
 ]
-"""Formats that are read, a module of scan/io and a line each, in the order in which a file is asked for their marks."""
+"""Formats that are read, a module of scan/io and a line each, in the order in which they are tried on a file."""
 BART = _reader("BART .cfl with its .hdr", "bart", series=True, arrays=True)
 """Recognised by names, because only one file of a pair need be named."""
 INSTALLED: list[Reader] = []
@@ -237,7 +237,7 @@ def installed_parts() -> None:
     ``mri_design.sites``       by its name, a function as of `register_site`
     ``mri_design.strategies``  by its name, a strategy's class as of `register_strategy`; its attribute ``encodings``
                                says what it chooses, lines if it has none
-    ``mri_design.readers``     a `Reader`, which is asked after those of this package
+    ``mri_design.readers``     a `Reader`, which is tried after those of this package
     =========================  =========================================================================================
 
     It is called when a name, or the format of a file, is unknown. A part that cannot be loaded is named on stderr.

@@ -164,7 +164,7 @@ def espirit(kspace: NDArray[np.complex64], directions: NDArray[np.complex128], w
     Parameters
     ----------
     kspace : complex array, shape (coil, ky, kx)
-        Of white coils; nothing outside the square is looked at.
+        Of white coils; nothing outside the square is used.
     directions : complex array, shape (coil, coil)
         `coil_directions`; the combination of the maps along the first is real and positive.
     width : int
@@ -337,11 +337,11 @@ def compression(kspace: NDArray[np.complex64], count: int, width: int) -> Compre
     Parameters
     ----------
     kspace : complex64 array, shape (slice, coil, ky, kx)
-        Of white coils; slices are compressed alike. Only measured samples are looked at.
+        Of white coils; slices are compressed alike. Only measured samples are used.
     count : int
         Virtual coils, at most as many as there are coils.
     width : int
-        Central lines that are looked at, and as many samples of each, or 32 if these are more.
+        Central lines that are used, and as many samples of each, or 32 if these are more.
 
     Raises
     ------
@@ -433,7 +433,7 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *,
     Parameters
     ----------
     kspace : complex64 array, shape (coil, ky, kx)
-        Of white coils; only measured samples are looked at.
+        Of white coils; only measured samples are used.
     samples : bool array, shape (ky, kx) or (coil, ky, kx)
         Which were measured, or may be used of each coil; some of the central 32 x 32 have to hold signal.
     rough : bool
@@ -630,14 +630,14 @@ USUAL_LINES = 24
 """Centre lines from which ESPIRiT takes maps, and from which on it is preferred (results/coils/maps.md)."""
 FEWEST_FOR_ESPIRIT = 8
 _FEWEST = 2
-"""Without neighbours at the centre, image and maps can take each other's place: nothing tells a fold from an image."""
+"""Without neighbours at the centre, image and maps are exchangeable: folding cannot be told from the image."""
 _KEPT = 2
 """Estimates of `OwnMaps` that are remembered: those of the decision at hand and of the one before."""
 _HELD_PART = 8
 """One in so many coils is held back of each line."""
 _COILS_THAT_PREDICT = 4
 BAD_PREDICTION = 0.2
-"""Relative error of coils held back from which on maps are said to predict badly (results/coils/maps.md)."""
+"""Relative error of coils held back above which maps count as poor (results/coils/maps.md)."""
 
 _PART, _MARGIN = 16, 4
 """The centre reaches to one part in 16 of the grid on each side; the image may reach four samples further."""
@@ -697,7 +697,7 @@ def method_for(centre: int, lines: int, method: MapMethod) -> Literal["espirit",
     lines : int
         Centre lines that may be used at most.
     method : {"auto", "espirit", "nlinv"}
-        As asked.
+        As requested.
     """
     if method != "auto":
         return method
@@ -783,7 +783,7 @@ def maps_from_lines(
 class OwnMaps:
     """Estimates of the coil maps of one slice, by which of its samples had been measured.
 
-    Maps depend on the measured samples alone, so that whoever asks, in whichever process and order, gets the same bits.
+    Maps depend on the measured samples alone, so that every process and order of calls gives the same bits.
     The last ones are remembered.
 
     Parameters
@@ -857,7 +857,7 @@ def error_of_held_coils(
     kspace : complex64 array, shape (coil, ky, kx)
         Of white coils.
     samples : bool array, shape (ky, kx) or (coil, ky, kx)
-        Which were measured, or may be looked at.
+        Which were measured, or may be used.
     noise_variance : float
         Per real component of a sample.
 

@@ -23,7 +23,7 @@ Variances = NDArray[np.float64]
 
 REPEATS = "differences of repeats"
 IMAGE_AIR = "air in the image"
-BESIDE = "air beside the object along the readout"
+BESIDE = "air next to the object along the readout"
 ENDS = "ends of k-space"
 OUTERMOST = "the outermost eighth of the measured samples"
 OBJECT_BESIDE = "the object fills the readout"
@@ -37,10 +37,10 @@ _BANDS = 8
 _ONE_SIDED = 3.0
 """Ratio of both ends of the readout, from which on the object is at one of them."""
 _OVER_MOST, _OVER_OUTERMOST, _OVER_CORNERS = 8.0, 60.0, 20.0
-"""Ratios of air beside the object on the central lines to that on most and on the outermost ones, and of that on most
+"""Ratios of air next to the object on the central lines to that on most and on the outermost ones, and of that on most
 to the corners: more than filters along the phase encode make of noise."""
 _OVER_FALLING = 4.0
-"""Largest ratio of air beside the object to the corners, where k-space falls outwards, too."""
+"""Largest ratio of air next to the object to the corners, where k-space falls outwards, too."""
 _RISES, _RISES_MORE = 1.8, 4.0
 """Ratios between which the sixteenths of a readout beside the outermost are louder than these under a filter."""
 _FALLING = 1.35
@@ -48,7 +48,7 @@ _FALLING = 1.35
 _BLOCKS, _PIXELS = 16, 64
 """Blocks along either side of the image at most, and pixels of a block at least, of all coils that count."""
 _ALIKE, _LOUDER = 4.0, 3.0
-"""Standard errors by which a block of air may be louder than the median of the others beside it, and by which one that
+"""Standard errors by which a block of air may be louder than the median of its neighbours, and by which one that
 may hold signal is louder than the noise is likely to be there."""
 _MOSTLY_AIR = 0.5
 """Share of quiet blocks from which on a column of them is trusted to be air by itself."""
@@ -67,7 +67,7 @@ _FILTER = 6.0
 _CHANGED = 4.0
 """Differences of repeats at the centre of k-space over those on most lines: more than a window on k-space makes."""
 _CONTRADICTION = 3.0
-"""Standard deviation that is given over that of every place, or the inverse, from which on it is doubted."""
+"""Ratio of the given standard deviation to the estimate of every place, or its inverse, above which it is doubted."""
 _BY_SIGNAL = 0.6
 """Correlation beyond which samples hold signal."""
 _SAMPLES_PER_COIL = 4
@@ -159,7 +159,7 @@ class NoiseEstimate:
         return min(found), max(found)
 
     def against(self, variance: float) -> Literal["", "too large", "too small"]:
-        """How all places contradict a variance that is given, if they do.
+        """How all places contradict a given variance, if they do.
 
         Signal makes places too loud, a receiver's filter and a window on k-space make them too quiet: only what all of
         them contradict is doubted, and too little noise is not where signal is suspected in all.
@@ -247,7 +247,7 @@ class _Regions:
         return self.kspace[:, :, self.outer_lines][..., _ends(self.columns, 8)]
 
     def samples_beside(self) -> NDArray[np.complex128]:
-        """Samples (coil, n) of the air beside the object, outer eighths, without the innermost lines."""
+        """Samples (coil, n) of the air next to the object, outer eighths, without the innermost lines."""
         outer = np.concatenate(self.bands[len(self.bands) // 4 :])
         profiles = to_readout_profiles(self.kspace[:, :, outer])[..., _ends(np.arange(self.kspace.shape[-1]), 8)]
         return _by_coil(profiles / math.sqrt(self.readout_share))
@@ -288,7 +288,7 @@ class _Regions:
 
     @cached_property
     def _positions_beside(self) -> NDArray[np.intp]:
-        """Readout positions beside the object: the outer sixteenths, or the quieter where the object reaches one."""
+        """Readout positions next to the object: the outer sixteenths, or the quieter where the object reaches one."""
         both = _ends(np.arange(self.kspace.shape[-1]), 16)
         left, right = np.array_split(both, 2)
         loudness = [np.median([self._air_of(band, end).mean() for band in self.bands]) for end in (left, right)]
@@ -332,7 +332,7 @@ def _image_air(regions: _Regions) -> tuple[Variances, NDArray[np.complex64]]:
 
     In every block of columns the quietest band of rows begins, and bands join it that are no louder than four standard
     errors of a median beyond the median of those there, until none does: nothing is assumed of where the object lies.
-    Samples are without those of the readout's outer eighths, where the air of its profiles is looked for.
+    Samples are without those of the readout's outer eighths, where the air of its profiles is searched.
 
     Variances are means over the readout, where the receiver's filter makes it quieter towards the ends. The filter is
     symmetric, and flat halfway down the readout. So a block few of whose rows are quiet, which may hold signal in all
@@ -397,7 +397,7 @@ def _of_repeats(repeat: NDArray[np.complex64], regions: _Regions) -> Source | No
 
 
 def _from_lines(regions: _Regions) -> tuple[Source, Source, str]:
-    """The air beside the object or the ends of k-space, whichever counts; the other; and why it may be wrong.
+    """The air next to the object or the ends of k-space, whichever counts; the other; and why it may be wrong.
 
     A receiver's filter dampens that air: noise rises from both ends of the readout then (`_Regions.filter_rises`), and
     the ends of k-space count, as far as a filter explains how much louder they are. Of four coils and more, the filter
@@ -405,7 +405,7 @@ def _from_lines(regions: _Regions) -> tuple[Source, Source, str]:
     filter the air counts. The ends hold signal where they are more than twice as loud for another reason, get quieter
     towards the ends of the readout, or are more than twelve times as loud.
 
-    Where air beside the object is far louder on the central lines than elsewhere, or than the ends, the object fills
+    Where air next to the object is far louder on the central lines than elsewhere, or than the ends, the object fills
     the readout: there that air counts on the outer quarter of the lines alone, or the ends where they are quieter.
     """
     beside, ends = Source(BESIDE, regions.air_beside()), Source(ENDS, median_variance(regions.corner_samples))
@@ -441,7 +441,7 @@ def _from_places(
        Where it is more than eight times louder than the air at the ends of the readout, which is more than a receiver's
        filter makes, it holds signal. Where the ends of k-space are more than twelve times louder, the object rings
        everywhere in the image, and it is doubted.
-    3. Else the air beside the object along the readout and the ends of k-space: the first is too quiet by the
+    3. Else the air next to the object along the readout and the ends of k-space: the first is too quiet by the
        receiver's filter, the second too loud by signal, or too quiet by a window on k-space (`_from_lines`).
     """
     found, other, reason = _from_lines(regions)
@@ -471,7 +471,7 @@ def estimate_noise(
 ) -> NoiseEstimate:
     r"""Estimate the noise of one or several coils from the parts of k-space and image without signal.
 
-    Differences of repeats, air in the image, air beside the object along the readout and the ends of k-space are held
+    Differences of repeats, air in the image, air next to the object along the readout and the ends of k-space are held
     against each other, and one of them counts (`_from_places`). All are medians of :math:`|.|^2`; exact zeros are no
     samples. Lines with holes have no profiles: there the outermost eighth of the measured samples counts, signal in it
     included, and coils count as equally noisy and independent.
@@ -495,7 +495,7 @@ def estimate_noise(
     repeat : complex64 array, shape (slice, coil, ky, kx), optional
         The same measured once more.
     correlated : bool
-        Whether correlations are looked at; without them the covariance is diagonal.
+        Whether correlations are estimated; without them the covariance is diagonal.
 
     Raises
     ------

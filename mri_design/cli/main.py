@@ -25,7 +25,7 @@ VERBS = {
     "export": ("files:export", "Write a run, a scan or an image in another format."),
     "recipe": ("files:recipe", "Print a recipe that comes with the program, or its JSON Schema."),
 }
-"""Verbs in the order of the help: the function in this package, which is imported when its verb is asked for."""
+"""Verbs in the order of the help: the function in this package, which is imported when its verb is requested."""
 
 ABOUT = """Decide which k-space lines to measure next, and reconstruct with error bars.
 

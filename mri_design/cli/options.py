@@ -122,7 +122,7 @@ class Calibration:
         inputs INPUT=SCAN.
     noise : str
         Standard deviation of the noise of k-space per real component, in the units of INPUT; or a file of noise
-        samples. It overrules what INPUT says of its noise.
+        samples. It replaces INPUT's own noise.
     """
 
     maps: Annotated[list[str] | None, Parameter(metavar="auto|espirit|nlinv|FILE")] = None

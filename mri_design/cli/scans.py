@@ -294,21 +294,21 @@ def adapt(
     slices : str
         The slice, by number from 0; a negative number counts from the end.
     companions : list of str
-        Another image of the object, read before the scanner is asked for anything, that the prior then knows; a repeat
+        Another image of the object, read before any line is requested, that the prior then knows; a repeat
         also steers the lines. frames are what the same MRD stream measured before.
     host : str
         Address to listen at. Others than 127.0.0.1 let other machines in, without a password.
     timeout : float
         Seconds to wait for a readout, and for the header of a client that connects.
     requests : int
-        Times a line is asked for until it is given up.
+        Times a line is requested until it is given up.
     repeated : str
         Which readout of a line that comes again counts.
 
     Notes
     -----
     Every readout is on the disk before anything is decided from it. Lines may come in any order; those that do not come
-    are asked for again, and in the end left out. If the scanner goes away, the image is made from what has come.
+    are requested again, and in the end left out. If the scanner goes away, the image is made from what has come.
     --resume continues from the folder's readouts and checkpoint.
 
     Strategies: {lines}; trained:FILE or calibrated:FILE with an order from mri-design protocol --rule.

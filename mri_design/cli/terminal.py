@@ -46,7 +46,7 @@ class GivenOptions:
 
         Its field, which the text leaves out where the option says as much, names a value of the program, or a setting
         of the recipe in force (``recipe: design.until_error``); one of a file (``recipe mine.toml: ...``) is about that
-        file. Of unknown names the option is one that gave them.
+        file. For unknown names it is the option that gave them.
         """
         given, found, field = self._given(), None, ""
         if isinstance(error, InputError):

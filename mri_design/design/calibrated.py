@@ -180,7 +180,7 @@ def line_features(known: LineKnowledge, lines: Sequence[int] | NDArray[np.intp] 
 def features_of_line(known: LineKnowledge, line: int) -> Numbers:
     """`line_features` of one line, shape (`FEATURES`,), read-only.
 
-    They are remembered, since a design asks again for those of all its past lines at every step.
+    They are remembered, since a design needs those of all its past lines again at every step.
     """
     energies = np.where(known.measured, known.energies, 0.0)
     return _remembered(known.measured.tobytes(), energies.tobytes(), known.noise, float(known.expected[line]), line)
@@ -311,7 +311,7 @@ PRIOR_MEAN = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
 PRIOR_SD = np.array([2.0, 0.3, 0.5, 0.5, 1.0, 0.5])
 """How far from right posteriors may be; wide enough to be forgotten after some hundred samples."""
 EARLIER_MEAN = 0.8
-"""Weight of what an earlier scan says, before any sample has shown how right that is; the posterior's is the rest."""
+"""Weight of an earlier scan's predictions before any of them has been tested; the posterior's is the rest."""
 EARLIER_SD = 0.4
 """Prior standard deviation of both weights."""
 AROUND = 2.0
@@ -595,9 +595,9 @@ class Calibrated(ChoosesByScore):
 
     An earlier scan of the same object, or training scans, may be side information. Their prediction of a line's own
     energy and the score above are then averaged, as logarithms, with weights by how well either has predicted the lines
-    of this scan so far (`weight_of_side_information`). What an earlier scan says of a sample is one more feature, which
-    is trusted from the start, and after the first block as far as the innovations bear it out; samples are then chosen
-    by their own energies, whatever the number of coils.
+    of this scan so far (`weight_of_side_information`). The prediction of an earlier scan for a sample is one more
+    feature, which is trusted from the start, and after the first block as far as the innovations confirm it; samples
+    are then chosen by their own energies, whatever the number of coils.
 
     Parameters
     ----------
@@ -686,7 +686,7 @@ class Calibrated(ChoosesByScore):
         return n_coils > 1 and self.drawn is None and not self.side_information
 
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
-        """Corrected energies of the neighbourhood of every line, or of samples, drawn if asked for.
+        """Corrected energies of the neighbourhood of every line, or of samples; optionally drawn at random.
 
         Of lines energies are averaged over what the weights of the error model may still be. The forecast goes by the
         mean weights: the average would predict too much of lines that are little known. In the first block of a plane

@@ -251,7 +251,7 @@ class DesignState:
         Signal level of each slice, fixed at the start.
     warm : sequence of WarmStart
         Per slice; empty before the first inference. Those of slices that are kept in other processes are fetched when
-        they are looked at.
+        they are evaluated.
     """
 
     trace: DesignTrace
@@ -286,16 +286,16 @@ class DesignEngine:
         blocks from one look (`Strategy.choose_block`) choose all at once if they need no posterior. Otherwise they
         begin with all that they choose without one (`Strategy.unseen`), unless a rule may end the design.
     constraints : LineConstraints
-        What the sequence asks of the lines, those of the start included.
+        Constraints of the sequence on the lines, those of the start included.
     refined : callable, optional
         The model of a slice in the light of its image so far, as `phase_refined` makes it. Without it the slice is the
         model.
     measure : callable, optional
-        Has the lines of every block of decisions measured before they are looked up in the slices, which it fills.
+        Has the lines of every block of decisions measured before they are read from the slices, which it fills.
         Without it the slices hold them already: they are replayed as the scanner. What it raises ends the run; the
         state that `run` showed last goes on from there.
     image_error : callable, optional
-        Fills `Forecast.image_error` where a stop rule asks for it (`StopRule.needs_image_error`).
+        Fills `Forecast.image_error` where a stop rule requests it (`StopRule.needs_image_error`).
 
     Raises
     ------
@@ -364,7 +364,7 @@ class DesignEngine:
         Parameters
         ----------
         slices : sequence of SliceModel
-            Fully sampled, or at least with data in enough lines: each decided line is looked up in them.
+            Fully sampled, or at least with data in enough lines: chosen lines are read from them.
         state : DesignState
             From `begin`, or from an interrupted run.
         target : int
@@ -372,7 +372,7 @@ class DesignEngine:
         callback : callable, optional
             Sees the state after every measurement (of a block of lines).
         stop : StopRule or function, optional
-            Asked once per inference, about its first decision, whose line has not been measured: true ends the design
+            Called once per inference with its first decision, whose line has not been measured: true ends the design
             without it, as `DesignTrace.declined`. A function (forecast) -> bool needs nothing but the forecast.
         where : InferredSlices, optional
             Holds the slices and infers them; by default this process. The design does not depend on it.
@@ -454,7 +454,7 @@ class _Design:
         return costs
 
     def decide(self) -> list[DesignStep]:
-        """The next block of lines, before they are measured; the first knows all that the stop rule asks for."""
+        """The next block of lines, not yet measured; the forecast of the first has all that the stop rule needs."""
         began, unseen = time.perf_counter(), self._unseen()
         cost, steps = _total([] if unseen else self.infer()), list[DesignStep]()
         if self.in_blocks:

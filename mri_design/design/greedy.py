@@ -47,7 +47,7 @@ Found = TypeVar("Found")
 class KeptElsewhere(Sequence[Any]):
     """A part of every slice, such as its posterior, that other processes keep.
 
-    `of_each` computes there; a part that is looked up by its number is fetched as a whole, once.
+    `of_each` computes there; a part that is indexed by its number is fetched as a whole, once.
 
     Parameters
     ----------

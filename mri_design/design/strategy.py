@@ -188,7 +188,7 @@ class Strategy:
 
     name: str
     needs_posterior: bool = True
-    """Whether the engine infers before it asks."""
+    """Whether the engine infers before the strategy chooses."""
     start_lines: ClassVar[tuple[int, int] | None] = None
     """Lines around DC that a design begins with of one coil and of several; None for what posteriors need."""
     rough_for: tuple[str, ...] = ()

@@ -222,7 +222,7 @@ class DesignTrace:
     declined : DesignStep, optional
         Decision at which a rule ended the design: its line was not measured, its predictions are about all others.
     closing : Forecast, optional
-        What is predicted after the last line, where a design was run to its end and asked for it.
+        What is predicted after the last line, where a design was run to its end and the prediction was requested.
     """
 
     strategy: str

@@ -643,7 +643,7 @@ class OrderTraining:
     seed : int
         Each step has a generator of its own made from it.
     constraints : Constraints
-        What the sequence asks of the lines.
+        Constraints of the sequence on the lines.
     block : int
         Samples of a plane that are added after each look at the reconstructions; lines are added one by one.
     """

@@ -50,8 +50,8 @@ class ImageMetrics:
 class RelativeError:
     """Error of an image relative to the norm of the true one, as its error bars predict it and as it was found.
 
-    Both are L2 errors of the complex image, without the noise of the reference. Beside the image of a file, whose phase
-    and noise are not known, both are those of the modulus.
+    Both are L2 errors of the complex image, without the noise of the reference. Against an image from a file, whose
+    phase and noise are not known, both are those of the modulus.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def paired_sign_test(a: ArrayLike, b: ArrayLike) -> float:
 
     Notes
     -----
-    The size of a difference is not looked at, and pairs are taken as independent: slices of one head are not.
+    The size of a difference is ignored, and pairs are taken as independent: slices of one head are not.
     """
     smaller, larger = int(np.sum(np.less(a, b))), int(np.sum(np.greater(a, b)))
     pairs = smaller + larger

@@ -141,7 +141,7 @@ def save_report(folder: RunFolder, page: Page, manifest: Mapping[str, Any]) -> N
 
 
 def worded(template: str, macro: str, *arguments: object, **facts: object) -> str:
-    """A sentence of pages as plain text: a macro of a template, its arguments, and other facts that it asks for."""
+    """A sentence of pages as plain text: a macro of a template, its arguments, and other facts that it uses."""
     module: Any = _templates().get_template(f"{template}.html.j2").make_module(facts)
     return _plain(_words(getattr(module, macro)(*arguments)))
 
@@ -154,7 +154,7 @@ def dated(command: Sequence[str]) -> dict[str, str]:
 
 @cache
 def _templates() -> Environment:
-    """Pages, whose text is escaped, with what they may ask for."""
+    """Pages, whose text is escaped, with the functions and values that templates may use."""
     from jinja2.utils import htmlsafe_json_dumps  # here: many runs write no page
 
     templates = environment("mri_design.evaluation", "pages", autoescape=True)

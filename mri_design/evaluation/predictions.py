@@ -244,7 +244,7 @@ def check_predictions(
     if not chosen or not slices[0].candidates.kind.on_grid:
         return []
     known = list(truths) if truths else [None] * len(slices)
-    counts = (len(trace.start), *chosen)  # where the design began, too, of which nothing is predicted
+    counts = (len(trace.start), *chosen)  # also the start, which has no prediction
     makers = [slice_means(one, signals[i], i, trace, engine, counts) for i, one in enumerate(slices)]
     callback(0, len(chosen))
     for maker in makers:

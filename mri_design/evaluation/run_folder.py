@@ -103,7 +103,7 @@ class FolderLock:
 
     def __init__(self, folder: Path, name: str = LOCK_NAME) -> None:
         self._path = folder / name
-        for pause in (0.0, *[_PAUSE] * (_ATTEMPTS - 1)):  # it may just have been released, or looked at
+        for pause in (0.0, *[_PAUSE] * (_ATTEMPTS - 1)):  # another process may just have released it, or be checking it
             time.sleep(pause)
             if (held := self._taken()) is not None:
                 break
@@ -665,7 +665,7 @@ def read_kept(path: Path, identity: str, what: str, other: str, parse: Callable[
 
 
 DEEPEST = 4
-"""Folders inside folders that are looked into."""
+"""Depth of nested folders that are searched."""
 
 
 @dataclass(frozen=True, kw_only=True)

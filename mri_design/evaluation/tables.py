@@ -108,7 +108,7 @@ def _texts(
 
 
 def column_names(rows: Sequence[Row], columns: Sequence[str] | None = None) -> list[str]:
-    """The columns asked for, or all in order of first appearance; errors as for `csv_text`."""
+    """The requested columns, or all in order of first appearance; errors as for `csv_text`."""
     present = list(dict.fromkeys(name for row in rows for name in row))
     names = present if columns is None else list(columns)
     if not names:

@@ -49,7 +49,7 @@ from mri_design.operators.base import Array
 from mri_design.variances.columns import ExactByColumns
 
 LOOKS = 2
-"""Times that similar patches are looked for."""
+"""Number of searches for similar patches."""
 COLD = 2
 """Outer loops from a cold start."""
 
@@ -151,7 +151,7 @@ def loops_of_stages(slice_model: SliceModel) -> int:
 def local_posterior(
     slice_model: SliceModel, lines: Sequence[int], engine: DoubleLoop, seed: int, signal: float | None = None
 ) -> GaussianPosterior:
-    """The posterior without non-local blocks, and without the limits of other blocks beside them; see `mean_stages`.
+    """The posterior without non-local blocks, and without the limits that these put on other blocks; see `mean_stages`.
 
     It is inferred anew: a loop from the first stage would keep too much of its larger variances.
     """
@@ -262,7 +262,7 @@ def _power(block: SiteBlock, draw: Array) -> Array:
 Image = NDArray[Any]
 
 LARGEST_SHIFT = 0.15
-"""Of the grid's shorter side: motion that is looked for."""
+"""Largest motion that is searched, as a fraction of the grid's shorter side."""
 LARGEST_ANGLE = 15.0
 """Degrees."""
 BINS = 32
@@ -559,7 +559,7 @@ class CompanionPrior:
     def limit(self, share: float) -> float:
         """Largest rate of the block, per standard deviation of the noise (results/companions has the trials).
 
-        The fewer readouts are measured, the less may be asked of other images before lesions lose contrast.
+        The fewer readouts are measured, the weaker other images may act before lesions lose contrast.
 
         Parameters
         ----------
@@ -607,7 +607,7 @@ class Offered:
     companion : Companion
         After its registration.
     motion : RigidMotion, optional
-        How it was moved; None where that was not asked for, or there was no image yet.
+        How it was moved; None where that was not requested, or there was no image yet.
     gain : float
         Mean over the lines held back of log(energy left without it / with it); NaN where that is not known.
     refused : str
@@ -684,13 +684,13 @@ class CompanionChoice:
         """Whether one of them helped, but too little, or too uncertainly, to be used."""
         return not self.used and any(one.gain > 0 for one in self.offered if not one.refused)
 
-    def applied(self, slice_model: SliceModel, asked: CompanionPrior) -> SliceModel:
+    def applied(self, slice_model: SliceModel, settings: CompanionPrior) -> SliceModel:
         """The slice with the companions that are used in its prior."""
         if self.expected is not None:
-            return replace(slice_model, expected=self.expected, prior=asked.repeat_blocks(slice_model.prior))
+            return replace(slice_model, expected=self.expected, prior=settings.repeat_blocks(slice_model.prior))
         if self.patches is None:
             return slice_model
-        return replace(slice_model, companion=self.patches, prior=asked.blocks(slice_model.prior, self.share))
+        return replace(slice_model, companion=self.patches, prior=settings.blocks(slice_model.prior, self.share))
 
     def using(self, places: Sequence[int]) -> CompanionChoice:
         """A copy in which the companions at these places of `offered` are used, and no others."""
@@ -706,7 +706,7 @@ def choose_companions(
     slice_model: SliceModel,
     lines: Sequence[int],
     without: HeldBack | None,
-    asked: CompanionPrior,
+    settings: CompanionPrior,
     image: Array,
 ) -> CompanionChoice:
     """The companions, each by itself or all together, with which lines that are held back are predicted best.
@@ -720,7 +720,7 @@ def choose_companions(
     without : HeldBack, optional
         The prediction without companions, whose engine infers once with every candidate, from where it ended; None
         where nothing can be held back.
-    asked : CompanionPrior
+    settings : CompanionPrior
         Strength; whether companions are trusted.
     image : complex array, shape (ky, kx)
         To register to, where nothing is held back; else that of the lines that are not.
@@ -743,10 +743,10 @@ def choose_companions(
     if not sets:
         return choice
     patches = [companion_patches([offered[place].companion.image for place in places]) for places in sets]
-    trusted = asked.trusted
+    trusted = settings.trusted
     if without is None or not judged:
         return replace(choice.using(sets[-1]), trusted=True, patches=patches[-1]) if trusted else choice
-    judge = _Judge(without, asked)
+    judge = _Judge(without, settings)
     gains = np.array([judge.gains_with(found, max(share, JUDGED_AT)) for found in patches])
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
     each = dict(zip(usable, mean.tolist(), strict=False))  # those by themselves come first
@@ -756,7 +756,7 @@ def choose_companions(
         trusted=trusted,
     )
     clear = (mean > LEAST_GAIN * min(1.0, 2 * share)) & (mean > CLEARLY * error)
-    doubt, laid = asked.doubt(share), [offered[place].companion for place in usable]
+    doubt, laid = settings.doubt(share), [offered[place].companion for place in usable]
     repeated = None if doubt is None else judge.best_repeat(laid, doubt)
     if doubt is not None and repeated is not None and repeated[1] > max(mean[clear], default=0.0):
         number, gain = repeated
@@ -774,7 +774,7 @@ def renew_companions(
     slice_model: SliceModel,
     lines: Sequence[int],
     without: HeldBack | None,
-    asked: CompanionPrior,
+    settings: CompanionPrior,
     image: Array,
 ) -> CompanionChoice | None:
     """Register the companions used once more, to the image that was reconstructed with them.
@@ -783,7 +783,7 @@ def renew_companions(
     ----------
     choice : CompanionChoice
         As `choose_companions` has made it.
-    slice_model, lines, without, asked
+    slice_model, lines, without, settings
         As it was called with.
     image : complex array, shape (ky, kx)
         The image with the companions in its prior.
@@ -802,8 +802,8 @@ def renew_companions(
     offered = tuple(_laid_anew(one, given, image, least) for one, given in pairs)
     if all(one is first for one, first in zip(offered, choice.offered, strict=True)):
         return None
-    judge, used = _Judge(without, asked), [one.companion for one in offered if one.used]
-    doubt = asked.doubt(choice.share)
+    judge, used = _Judge(without, settings), [one.companion for one in offered if one.used]
+    doubt = settings.doubt(choice.share)
     if choice.expected is not None and doubt is not None:
         (repeat,) = used
         gain = float(np.mean(judge.gains_as_repeat(repeat, doubt)))
@@ -823,7 +823,7 @@ class _Judge:
     """Lines held back, and by how much less energy of them is left unpredicted with other images than without."""
 
     without: HeldBack
-    asked: CompanionPrior
+    settings: CompanionPrior
 
     @cached_property
     def before(self) -> NDArray[np.float64]:
@@ -833,13 +833,13 @@ class _Judge:
     def gains_with(self, patches: AlikePatches, share: float) -> NDArray[np.float64]:
         """Of every line held back, of companions at the limit of so many lines."""
         one = self.without.slice_model
-        return self._gains(replace(one, companion=patches, prior=self.asked.blocks(one.prior, share)))
+        return self._gains(replace(one, companion=patches, prior=self.settings.blocks(one.prior, share)))
 
     def gains_as_repeat(self, companion: Companion, doubt: float) -> NDArray[np.float64]:
         """Of every line held back, of a companion as a repeat."""
         one = self.without.slice_model
         expected = self.expected(one, self.without.known, companion, doubt)
-        return self._gains(replace(one, expected=expected, prior=self.asked.repeat_blocks(one.prior)))
+        return self._gains(replace(one, expected=expected, prior=self.settings.repeat_blocks(one.prior)))
 
     def expected(self, one: SliceModel, lines: Sequence[int], companion: Companion, doubt: float) -> ExpectedImage:
         """The expected image, with a companion used as a repeat."""

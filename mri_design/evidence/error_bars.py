@@ -1,4 +1,4 @@
-"""Error bars that hold: what a scan says of the squared error of its image, which is predicted, and makes one factor.
+"""Error bars that hold: the squared error of an image is predicted from its own scan, and gives one factor.
 
 A posterior shows well where an image is uncertain, and badly by how much. The logarithm of the squared error over the
 sum of the posterior's variances is regressed on a few logarithms that every scan has (`features`): how much more
@@ -283,7 +283,7 @@ def share_measured(slice_model: SliceModel, lines: Sequence[int]) -> float:
 FALLS = 0.6
 """How much of the logarithm of a companion's gain on readouts held back is found in the squared error, too."""
 FEWEST = 2
-"""Readouts held back that predict an error under blocks of which nothing has been learnt."""
+"""Readouts held back that predict an error under blocks that were not in the training data."""
 MARGIN = 0.25
 """Share of what a feature ranged over in learning by which it may lie outside."""
 HALF = 1.0

@@ -116,7 +116,7 @@ class HeldBack:
     known, held : tuple of int
         The lines that are inferred from, and those that are held back.
     engine : DoubleLoop
-        Infers in two outer loops, once it is asked.
+        Infers in two outer loops, on the first call.
     seed : int
         Of what it draws.
     signal : float

@@ -75,7 +75,7 @@ def calibrate(
         `coil_directions` of the white coils of a volume, of which the scan is one slice.
     growing : bool
         Whether coil maps that would be estimated from the lines of the scan, one slice, are left to be estimated from
-        those that have been measured when they are asked for (`Scan.own_maps`): the calibration lines of its provenance
+        those that have been measured when they are requested (`Scan.own_maps`): the calibration lines of its provenance
         are then how many centre lines a design begins with.
 
     Returns
@@ -99,8 +99,8 @@ def calibrate(
     made: Any = known  # on a grid, as the scan was
     lines, most = calibration_count(calibration_lines, recipe, made.grid_shape[0]), recipe.coils.compress
     if most is not None and most < known.n_coils:
-        looked = made if measured is None else made.only(measured)
-        combined = compression(looked.kspace, most, lines)
+        used = made if measured is None else made.only(measured)
+        combined = compression(used.kspace, most, lines)
         made = replace(compressed(made, combined), mixing=_after(combined.matrix, known))
         directions = None if directions is None else combined.directions(directions)
     if growing and estimates_own_maps(made):
@@ -251,7 +251,7 @@ def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: 
     Parameters
     ----------
     data : KSpaceData
-        What may be looked at.
+        Samples that may be used.
     lines : int
         Gapless centre lines that may be used at most.
     recipe : Recipe
@@ -270,7 +270,7 @@ def maps_with_gaps(
 ) -> list[CoilMapEstimate]:
     """Coil maps of white slices by NLINV, from all samples that were measured.
 
-    Where more gapless centre lines were measured than may be used, those that may be used are all that is looked at; of
+    Where more gapless centre lines were measured than may be used, only the allowed ones are used; of
     a plane, the square of as many samples.
 
     Raises
@@ -280,14 +280,14 @@ def maps_with_gaps(
     """
     from mri_design.calibration.coils import maps_from_lines
 
-    looked_at = np.ones(data.grid_shape, dtype=bool)
+    allowed = np.ones(data.grid_shape, dtype=bool)
     if gapless_centre(data) > lines:
         near = [np.abs(np.arange(n) - n // 2 + lines // 2 - (lines - 1) / 2) < lines / 2 for n in data.grid_shape]
-        looked_at = np.logical_and.outer(near[0], near[1] | (not KINDS[recipe.design.encoding].square))
+        allowed = np.logical_and.outer(near[0], near[1] | (not KINDS[recipe.design.encoding].square))
     return [
         maps_from_lines(
             stack,
-            sampling.samples & looked_at,
+            sampling.samples & allowed,
             method="nlinv",
             directions=directions,
             noise_variance=data.noise_variance or 0.0,
@@ -305,7 +305,7 @@ def _known_maps(data: Scan) -> MapsOrigin:
 
 
 def calibration_count(asked: int | None, recipe: Recipe, n_lines: int) -> int:
-    """Number of ACS lines that coil maps are estimated from, on a grid of ``n_lines``: as asked, or the recipe's."""
+    """Number of ACS lines for coil maps, on a grid of ``n_lines``: as requested, or the recipe's."""
     return asked or min(recipe.coils.most_lines, n_lines)
 
 
@@ -337,7 +337,7 @@ def with_known_noise(data: AnyScan, recipe: Recipe, *, ordinary: bool = False, u
     given, covariance, origin = recipe.input.noise_variance, known.noise_covariance, known.provenance.noise
     variance = known.noise_variance if given is None else given * scale**2
     if known.on_grid and known.n_coils > 1 and (variance is not None or covariance is not None):
-        refuse_copies(known.kspace)  # where noise is measured they are looked for, too
+        refuse_copies(known.kspace)  # where noise is measured they are refused, too
     # First, where the noise is from: given values come before measured ones, and these before estimates.
     if given is not None:
         covariance, origin = None, NoiseOrigin(source="given", given=given)

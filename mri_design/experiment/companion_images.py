@@ -36,7 +36,7 @@ MOSTLY = 0.5
 LEAST_OVERLAP = 0.25
 """Share of a slice's field of view that has to be covered."""
 REACH = 10.0
-"""Millimetres across the slice within which a volume is looked at that headers place."""
+"""Millimetres across the slice of a volume that are searched, where headers give positions."""
 SLICES = 2
 """As `REACH`, where they do not: slices up and down."""
 SAME_ENERGY, SAME_IMAGE = 1e-3, 1e-6

@@ -195,7 +195,7 @@ def run_design(
     target : int
         Lines in the end, at most where a rule may end the design.
     recipe : Recipe, optional
-        Inference settings, lines in a block, and what the sequence asks of the lines; the default recipe without one.
+        Inference settings, lines in a block, and constraints of the sequence; the default recipe by default.
     seed : int
         Of every random decision, see `design_seed`.
     start : int, sequence of int, or bool array, optional

@@ -107,9 +107,9 @@ def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual
 
 
 def start_of_growing(recipe: Recipe, usual: int, count: int | None) -> int:
-    """Centre lines at the start of a design of ``count`` whose coil maps grow with it.
+    """Centre lines at the start of a design of ``count`` whose coil maps are estimated anew as it grows.
 
-    The ``usual`` number is then what it asks for. Without a count there are the most.
+    ``usual`` if the recipe states that number. Without a count, `MOST_GROWING`.
     """
     if _states_calibration_lines(recipe):
         return usual
@@ -124,7 +124,7 @@ def _states_calibration_lines(recipe: Recipe) -> bool:
 def calibration_for(recipe: Recipe, count: int | None) -> int | None:
     """Centre lines, or side of a square, from which coil maps are estimated for a mask of ``count``.
 
-    What the recipe's start or calibration region asks for, else None, the usual number. Where this alone would be the
+    The number in the recipe's start or calibration region, else None, the usual number. Where this alone would be the
     whole mask, or more, it is half of the mask, `ENOUGH_CALIBRATING` lines at least. Of a plane it is an eighth of the
     mask, at least `ENOUGH_OF_A_SQUARE` on a side where this is not more than half of the mask.
     """
@@ -161,7 +161,7 @@ class DesignPlan:
     readouts : Readouts
         The candidates. Where this class speaks of lines, it means these.
     rules : Constraints
-        What the sequence asks of them.
+        Constraints of the sequence on them.
     start : int, optional
         Centre lines to begin with; by default as many as the strategy begins with.
     """
@@ -173,7 +173,7 @@ class DesignPlan:
 
     @classmethod
     def of(cls, strategy: Strategy, recipe: Recipe, readouts: Readouts) -> DesignPlan:
-        """As a recipe asks for it; `Recipe.rules` says what is refused. The start of a plane is among the rules."""
+        """As in the recipe; `Recipe.rules` lists what is refused. The start of a plane is among the rules."""
         return cls(strategy, readouts, recipe.rules(readouts), None if readouts.kind.square else recipe.design.start)
 
     def start_count(self, target: int, calibration: int = 0, n_coils: int = 1) -> int:
@@ -235,7 +235,7 @@ def require_lines(measurable: NDArray[np.bool_], target: int | None, rules: Cons
 
 
 def design_seed(seed: int, draw: int = 0) -> int:
-    """Seed of everything random in one draw of a design, whichever verb asks; a run without draws is draw 0."""
+    """Seed of everything random in one draw of a design, in every verb; a run without draws is draw 0."""
     return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
 
 
@@ -306,7 +306,7 @@ def refuse_shots(recipe: Recipe, verb: str) -> None:
     Raises
     ------
     UsageError
-        Saying what the recipe asks for, and which verbs know it.
+        Saying what the recipe requests, and which verbs know it.
     """
     encoding = recipe.design.encoding
     if KINDS[encoding].shots:
@@ -318,7 +318,7 @@ def refuse_shots(recipe: Recipe, verb: str) -> None:
 
 
 def require_number_only(recipe: Recipe, why: str) -> None:
-    """Refuse rules that end a design early where a verb needs as many lines as are asked for.
+    """Refuse rules that end a design early where a verb needs as many lines as are requested.
 
     Raises
     ------
@@ -383,13 +383,13 @@ class DesignEnd:
     lines, chosen, most : int
         Lines in the end, those of them that were chosen, and lines it could have had.
     facts : tuple of StopFact
-        What the rule looked at in the end.
+        The numbers that the rule compared in the end.
     reached : bool
         Whether the rule was met in the end.
     missed : bool
         Whether what the rule wants was not reached and never will be.
     slices : (int, int)
-        How many slices the rule looked at together, and how many share the lines.
+        How many slices the rule took together, and how many share the lines.
     """
 
     how: Literal["", "start alone", "stopped", "never asked", "all measured"]
@@ -641,7 +641,7 @@ def candidates_of(
         Pixels (ky, kx); shots take them for squares: along the shorter side they reach less far in cycles per field of
         view.
     count : int
-        Shots in the end, of which there are as many as are asked for.
+        Shots in the end, of which there are as many as are requested.
     n_coils : int
         Receive coils.
 

@@ -387,8 +387,9 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
         cure = "Compare the order of the coils, and rows and columns, with the scan's."
         if isinstance(maps, KSpaceData):
             cure = (
-                "Were the same coils connected, in the same order, and did nobody move? A file of coil maps is given "
-                f"as {option('maps', 'FILE')}. Without {option('maps-from')} maps are estimated from the scan itself."
+                "Were the same coils connected, in the same order, and did the subject not move? "
+                f"A file of coil maps is given as {option('maps', 'FILE')}. "
+                f"Without {option('maps-from')} maps are estimated from the scan itself."
             )
         got = f"coil maps that explain {explained:.0%} of the energy of the central samples"
         wanted = f"at least {LEAST_EXPLAINED:.0%}; the right maps explain nearly all"

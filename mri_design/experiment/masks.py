@@ -1,4 +1,4 @@
-"""Masks without a scan: exactly as many lines as were asked for, by strategies that look at no data."""
+"""Masks without a scan: exactly as many lines as were requested, by strategies that look at no data."""
 
 from __future__ import annotations
 

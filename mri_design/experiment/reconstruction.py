@@ -122,15 +122,15 @@ class Image:
     phase_choice : PhaseChoice, optional
         The model of the phase that lines held back have chosen; None where the recipe or the slice names it.
     band_strength : float, optional
-        Fraction of the spectral correction that was applied; None where the recipe asks for none.
+        Fraction of the spectral correction that was applied; None where the recipe requests none.
     noise : NoiseMap, optional
-        What the noise of the samples does to the image, where the recipe asks for it.
+        What the noise of the samples does to the image, where the recipe requests it.
     companions : CompanionChoice, optional
         Which other images of the object are in the prior; None where none was offered.
     alone : complex array, shape (ky, kx), optional
         Where companions are used and error bars are made: the image without them, and without non-local blocks.
     draws : complex array, shape (draw, ky, kx), optional
-        Images as the posterior holds them possible, where the recipe asks for some: their standard deviation around
+        Images drawn from the posterior, where the recipe requests some: their standard deviation around
         ``image`` is ``std``, and pixels vary together as errors of images do.
     sampler : PosteriorDraws, optional
         Makes such draws of an image with error bars, as long as it is in memory.
@@ -455,7 +455,7 @@ class _Estimate:
         return image
 
     def with_error_bars(self, image: Image) -> Image:
-        """The image with standard deviations, and the draws that the recipe asks for, scaled to its predicted error."""
+        """The image with standard deviations, and the draws that the recipe requests, scaled to its predicted error."""
         self.options.watch("error bars")
         alone, posterior, asked = self.alone, self.posterior, self.recipe.reconstruction
         std = pixel_std(posterior, STD_SAMPLES, self.rng)
@@ -605,7 +605,7 @@ def check_draws(recipe: ReconstructionRecipe) -> None:
     """
     if recipe.draws and recipe.method != "mean":
         raise UsageError(
-            f"{recipe.draws} draws are asked for, and only the posterior mean has any: leave out {option('draws')}, or "
+            f"{recipe.draws} draws are requested, and only the posterior mean has any: leave out {option('draws')}, or "
             f"the method {recipe.method}"
         )
 

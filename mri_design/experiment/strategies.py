@@ -33,7 +33,7 @@ ORACLES: list[str] = []
 """Strategies that look at the true image; they cannot choose before `TrueImages.knowing` has given it to them."""
 
 TRAINING_RULES: list[str] = []
-"""Strategies that look at the truth of training scans: they make one mask for scans that were not looked at."""
+"""Strategies that look at the truth of training scans: they make one mask for other scans."""
 
 FROM_FILES = ("trained",)
 """Families that come as FAMILY:FILE, from what training wrote."""
@@ -291,7 +291,7 @@ def make_strategy(name: str, encoding: str = "lines", *, but: Collection[str] = 
 
 
 def name_of_strategy(strategy: str | Strategy, encoding: str = "lines") -> str:
-    """The name of a strategy that is given by it, or as an object, which is registered under its own name.
+    """The name of a strategy given by name or as an object; an object is registered under its own name.
 
     Raises
     ------

@@ -114,7 +114,7 @@ class Slices:
 def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | None = None) -> Iterator[Slices]:
     """The slices of an input, which are read one by one where its format allows.
 
-    Where the recipe asks for all numbers of a counter, the frames are opened one after the other, as they are read.
+    Where the recipe requests all numbers of a counter, the frames are opened one after the other, as they are read.
 
     Phantoms, images (from which k-space is simulated), samples along a trajectory, volumes whose readouts bring a
     sample to every plane, and scans with a file of coil maps are held in memory as a whole.
@@ -318,7 +318,7 @@ class NeighbourCounts:
 
     @classmethod
     def named(cls, sources: Sequence[str]) -> NeighbourCounts:
-        """Numbers of neighbours that ``slices``, ``slices:N``, ``frames`` and ``frames:N`` among companions ask for.
+        """Numbers of neighbours that ``slices``, ``slices:N``, ``frames`` and ``frames:N`` among companions request.
 
         Raises
         ------

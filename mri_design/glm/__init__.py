@@ -1,4 +1,4 @@
-"""Active learning: which label to ask for next, and which measurement to make where it can be designed freely."""
+"""Active learning: which case to label next, and which measurement to make where it can be designed freely."""
 
 import lazy_loader
 

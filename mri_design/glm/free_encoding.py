@@ -18,7 +18,7 @@ twice the information in nats that it brings (TR-175, equation (12)). With A^-1 
     d score = 2 Re tr (I + V^H V)^-1 V^H W
 
 (TR-175, section 6.2). A shift of the sample k multiplies the pixel at r by -2 pi i r, so that W takes two more products
-with X_*, one per axis, and the gradient with respect to every sample is had at once.
+with X_*, one per axis, which gives the gradient with respect to every sample at once.
 """
 
 from __future__ import annotations

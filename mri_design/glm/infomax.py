@@ -144,7 +144,7 @@ class FeasibleQueries:
     curvatures : float array, shape (k,)
         c.
     basis : float array, shape (n_k, k)
-        E, or an orthonormal basis of the part of the space that is looked at.
+        E, or an orthonormal basis of the subspace that is searched.
     slope_rest, slope_along : float arrays, shape (k,)
         w = slope_rest + alpha slope_along.
     offset : tuple of three floats
@@ -392,7 +392,7 @@ class InfomaxQuery:
     levels : int
         Points of the first grid along each number; finer grids follow around its three best peaks.
     krylov : int
-        Directions that are looked at where the free components are more than twice as many, in O(n^2) each; 0 for all
+        Directions that are searched where the free components are more than twice as many, in O(n^2) each; 0 for all
         of them, in O(n^3).
 
     Raises

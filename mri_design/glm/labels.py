@@ -9,7 +9,7 @@ from m and r, how much the label of a case would tell.
 
     u' = u + ((beta - m pi) / k) d,   r_j' = r_j - w_j^2 pi / k,   m_j' = m_j + ((beta - m pi) / k) w_j
 
-and log|A'| = log|A| + log k: one solve and one product with B. `PoolDesign` asks for labels one by one, and infers the
+and log|A'| = log|A| + log k: one solve and one product with B. `PoolDesign` chooses labels one by one, and infers the
 weights anew after every block of them.
 """
 
@@ -139,7 +139,7 @@ class LabelPool:
         Raises
         ------
         InputError
-            For no label at all, different numbers of them, cases out of range or asked twice, labels other than +-1.
+            For no label at all, different numbers of them, cases out of range or chosen twice, labels other than +-1.
         """
         places = number_array("labelled cases", indices, wanted=f"whole numbers from 0 to {self.size - 1}")
         signs = number_array("labels", labels, wanted="-1 or +1")
@@ -406,7 +406,7 @@ class PoolState:
     pool : LabelPool
         The cases.
     indices, labels : arrays
-        Asked so far, in order.
+        Chosen so far, in order.
     block_start : int
         How many of them the last inference knew.
     posterior : GaussianPosterior
@@ -446,7 +446,7 @@ class PoolState:
 
 @dataclass(frozen=True)
 class PoolDesign:
-    """Choose which labels to ask for, one by one, with an inference of the weights after every block of them.
+    """Choose which cases to label, one by one, with an inference of the weights after every block of them.
 
     Parameters
     ----------

@@ -198,7 +198,7 @@ class PassState(LoopState):
     precisions : tuple of arrays
         D of the sites of these blocks.
     sites : int
-        How many sites were looked at.
+        Number of sites that were updated.
     """
 
     model: GeneralizedLinearModel

@@ -88,7 +88,7 @@ class SiteState:
     marginals : Variances
         Per coefficient.
     wanted : SiteGaussians or None
-        The sites that mean and variances ask for; None where E log t is not finite.
+        The stationary sites at this mean and these variances; None where E log t is not finite.
     expected_log_sites : float
         sum_i E log t_i.
     solved : Convergence
@@ -141,7 +141,7 @@ class SiteState:
         return 2 * total
 
     def _updates(self, wanted: SiteGaussians) -> Iterator[tuple[Array, Array]]:
-        """Per block the changes of pi that the wanted sites ask for, and those of the slopes at E s."""
+        """Per block the changes of pi to the wanted sites, and those of the slopes at E s."""
         pairs = zip(wanted.precisions, self.sites.precisions, wanted.slopes, self.sites.slopes, strict=True)
         for (pi, old_pi, eta, old_eta), s in zip(pairs, self.coefficients, strict=True):
             change = pi - old_pi
@@ -284,7 +284,7 @@ class VariationalGaussian(LoopEngine[UpdateState]):
     -----
     On complex coefficients and groups Q is taken to be isotropic over the real numbers that share a site. For complex
     coefficients of a complex-linear model it is, and the bound is that of the best circular Gaussian; in groups the
-    expectations, and with them the bound, are approximate. Sites that are not log-concave may ask for a negative pi:
+    expectations, and with them the bound, are approximate. Sites that are not log-concave may need a negative pi:
     they get it from `Exact` and `ExactByColumns`, and zero where variances come from draws.
 
     The first update takes a whole step; later ones are halved where the bound gains much less than its slope promises

@@ -321,7 +321,7 @@ class LoopEngine(Engine, Generic[State], named=False):
 
     @abstractmethod
     def done(self, state: State) -> Status | None:
-        """How the loop ended, where it did; also asked before the first step."""
+        """How the loop ended, if it did; also called before the first step."""
 
     @abstractmethod
     def finish(self, state: State, convergence: Convergence) -> GaussianPosterior:

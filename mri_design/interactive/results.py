@@ -140,7 +140,7 @@ class ScanImage(Saved, StoredImage):
     - ``error``, the relative error of the image, predicted from ``std`` and found against a reference;
     - ``mask``, the lines that were used; ``maps``, coil sensitivity maps (coil, ky, kx); ``noise`` and ``g_factor``;
     - ``geometry``, size and place of the slice in millimetres;
-    - ``draws``, samples of the posterior (draw, ky, kx), if they were asked for.
+    - ``draws``, samples of the posterior (draw, ky, kx), if they were requested.
 
     Three things to do with it: ``image.interval(0.95)`` bounds the modulus of every pixel, ``image.measure(mask)``
     gives the mean of a region with its error, and ``image.to_nifti("image.nii.gz")`` writes it.
@@ -321,7 +321,7 @@ class ScanImage(Saved, StoredImage):
         Parameters
         ----------
         path : str or Path
-            Of the magnitude; the others stand beside it.
+            Of the magnitude; the others come with it.
         field_of_view : tuple of float, optional
             (ky, kx) in metres; by default that of the scan, where its file says.
         overwrite : bool
@@ -473,7 +473,7 @@ class ScanDesign(Saved):
     def predicted_error(self) -> float | None:
         """Relative L2 error of the complex image by its error bars, with no look at the truth.
 
-        Of an image without error bars it is that of the posterior mean, where the design has looked at it
+        Of an image without error bars it is that of the posterior mean, where the design has reconstructed it
         (`Forecast.image_error`), or what the design itself predicts; None where that predicts nothing.
         """
         found = self.error.predicted

@@ -471,7 +471,7 @@ class LoadedScan(Shown):
             Folder of complete scans of other subjects, which are reconstructed from the same lines.
             `ScanImage.coverage` says within how many standard deviations 50, 80 and 95 % of their pixels are.
         draws : int, optional
-            So many draws of the image beside it (`ScanImage.draws`), 64 at most, for errors of means of regions; by
+            Number of posterior draws of the image (`ScanImage.draws`), 64 at most, for errors of means of regions; by
             default the recipe's, none.
         slices : int, str or sequence of int
             The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, give an image of all.

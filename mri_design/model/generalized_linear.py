@@ -344,8 +344,9 @@ def require_model(model: object, name: str = "model") -> None:
 def _in_working_precision(data: Array, noise_variance: float, unknowns: int) -> Array:
     """The data, in double precision where single is too narrow or too coarse; refused where double is too narrow.
 
-    Where the data leave the image open, the site precisions alone hold it. Beside X^H X, whose eigenvalues are about 1,
-    they are about one over the squared signal-to-noise ratio, so that the condition number of A grows as that.
+    Where the data leave the image open, the site precisions alone determine it. The eigenvalues of X^H X
+    are about 1, and these precisions about one over the squared signal-to-noise ratio, so that the condition number of
+    A grows as that ratio squared.
     """
     parts = (data.real, data.imag) if np.iscomplexobj(data) else (data,)
     peak = max((float(np.abs(part).max()) for part in parts if part.size), default=0.0)

@@ -4,7 +4,7 @@ Sums of weighted Gram products, and products of two images' coefficients pooled 
 images alone, with images in cache from one operator to the next. Preconditioners are inverses of the nearest
 circulants; that of a phase-aware model has one of the real and one of the imaginary part, between two turns.
 
-Last comes the memory of an inference: draws that are worked on at once, and unit noise that is asked for again."""
+Last comes the memory of an inference: how many draws are computed at once, and unit noise kept for reuse."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def pooled_products(blocks: Sequence[SiteBlock], a: Array, b: Array) -> tuple[Pr
     Parameters
     ----------
     blocks : sequence of SiteBlock
-        Offsets are not looked at. Blocks that turn by the same phase (the same array) turn an image once.
+        Offsets are ignored. Blocks that turn by the same phase (the same array) turn an image once.
     a, b : arrays, shape of the image
         Of one precision.
 
@@ -458,7 +458,7 @@ class Variances:
         exactly. More draws do not make it smaller, a smaller tolerance of the solver does. It is cautious, some two to
         four times the root mean square over coefficients of similar size, so that the truth is expected within
         ``3 * std_error + bias`` of nearly every value, however many draws there are. Zero where draws are known
-        exactly; None where there are no draws behind the values, or where the estimator was asked to leave it out.
+        exactly; None where there are no draws behind the values, or if the estimator was set to leave it out.
     samples : array, shape (count, *image shape), optional
         Draws with covariance A^-1 made on the way.
     explained : array, shape of ``samples``, optional
@@ -509,10 +509,10 @@ class GaussianPosterior:
     criterion_kind : {"exact", "estimate", "none"}
         Whether log|A| in the trace was exact.
     stationarity : float
-        How far the site precisions are from those that their own z asks for: mean over sites of the relative
+        How far the site precisions are from those that follow from their own z: mean over sites of the relative
         difference of pi and -2 g'(|s|^2 / sigma^2 + z). Zero exactly where the criterion is stationary: at its minimum
         for log-concave models (``model.log_concave``), in a local one for others. Other engines than the double loop
-        hold pi against what their own rule asks for.
+        compare pi with the update by their own rule.
     """
 
     model: GeneralizedLinearModel
@@ -699,15 +699,15 @@ AT_THE_TOP, MAPPED = -1, -3
 KEPT = 64 * MIB
 """Free memory at the end of the heap that is kept rather than given back."""
 LARGEST_KEPT = 32 * MIB
-"""Arrays from this size on have memory of their own, which is given back; glibc takes no larger number."""
+"""Larger arrays get memory of their own, which is returned to the system when freed; glibc takes no larger number."""
 
 
 @cache
 def keep_freed_memory() -> None:
     """Let the C library keep up to 64 MiB of freed memory, once for the process; nothing where it is not glibc.
 
-    A step makes and frees hundreds of arrays of an image or a few. Given back and asked for again each time, their
-    memory is cleared by the operating system page by page, which took a seventh of a step at 256 x 256. Limits set in
+    A step makes and frees hundreds of arrays of an image or a few. Freed and allocated anew each time, their memory
+    is cleared by the operating system page by page, which took a seventh of a step at 256 x 256. Limits set in
     the environment (MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_) are left as they are.
     """
     if not sys.platform.startswith("linux") or any(name.startswith("MALLOC_") for name in os.environ):

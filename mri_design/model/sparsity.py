@@ -182,15 +182,15 @@ class Companion:
     placed : str
         How it was laid over the scan, in words.
     by_headers : bool
-        Whether headers say where both images lie.
+        Whether headers give the positions of both images.
     pixel : (float, float), optional
-        Size of a pixel along (ky, kx), millimetres; None where nobody says.
+        Size of a pixel along (ky, kx), millimetres; None if unknown.
     in_place : bool
         Whether it lies where the scan lies, so that it is never registered: another slice or echo of the same scan.
     refused : str
         Why it cannot serve, as the end of a sentence; empty where it can.
     beside : mapping of float to (str, callable)
-        Of a volume, the images beside it: by their distances across it, never 0, in millimetres where headers say where
+        Of a volume, neighbouring slices: by their distance from it, never 0, in millimetres where headers say where
         both images lie. Each is where that is, in words that go on from "taken from", and a function that gives the
         image there, or None where the volume has none.
 
@@ -304,7 +304,7 @@ class Coefficients:
     groups : tuple of int
         Axes of the coefficients over which one site sees the norm.
     centre : complex array, shape (ky, kx), optional
-        An image whose coefficients the sites expect, in the place of zeros.
+        An image whose coefficients the sites expect, instead of zeros.
     weights : float array, optional
         Of rates, after their limit.
     """
@@ -516,7 +516,7 @@ LIMIT_BRIGHT = 0.02
 
 
 def usual_limits(kind: str, tau_limit: float | None) -> dict[str, float | None]:
-    """The limits of a `SparsityBlock` as recipes have them, by name: beside a non-local block some are lower."""
+    """The limits of a `SparsityBlock` as recipes have them, by name; with a non-local block some are lower."""
     limits = {"tau_limit": tau_limit}
     if kind == "differences":
         return limits | {"tau_limit_with_non_local": LIMIT_WITH_NON_LOCAL}
@@ -602,7 +602,7 @@ def repeat(block: SparsityBlock, image: ImageFacts) -> Coefficients:
 
 
 def _along(block: SparsityBlock, patches: AlikePatches, rates: Array) -> Coefficients:
-    """Differences to as many of the alike pixels as the block asks for, with rates (K, ky, kx) of their own."""
+    """Differences to as many of the alike pixels as the block requests, with rates (K, ky, kx) of their own."""
     analysis, rates = GraphDifferences(patches.neighbours[: block.neighbours]), rates[: block.neighbours]
     if block.isotropic:
         return Coefficients(analysis, rates.mean(axis=0, keepdims=True), (-3,))

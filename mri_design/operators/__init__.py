@@ -1,6 +1,6 @@
 """Linear operators: measurement (X) and sparsity (B).
 
-Names are looked up when first used: the readers of scans need the convention of trajectories that stands in this
+Names are imported when first used: the readers of scans need the convention of trajectories that stands in this
 folder, and none of the operators, whose libraries take half a second to import.
 """
 

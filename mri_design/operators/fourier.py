@@ -76,7 +76,7 @@ class SpectralFilter:
             return filter_images(images, weights, turn, grid)
         rows, columns = images.shape[-2:]
         source = images if turn is None else np.conj(turn) * images
-        # Along kx first: those transforms skip rows that are zero, or not asked for.
+        # Along kx first: those transforms skip rows that are zero or not needed.
         spectra = scipy.fft.fft(scipy.fft.fft(source, grid[1], axis=-1), grid[0], axis=-2, overwrite_x=True)
         opposite = np.conj(np.roll(spectra[..., ::-1, ::-1], (1, 1), axis=(-2, -1))) if len(weights) == 2 else None
         spectra.view(weights.dtype)[...] *= weights[0]

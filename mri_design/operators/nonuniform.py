@@ -22,7 +22,7 @@ from mri_design.operators.elementary import Coils
 from mri_design.operators.fourier import SpectralFilter, over_coils
 from mri_design.operators.trajectory import checked_samples
 
-# Relative errors asked for. In single precision a smaller one gains no more than it costs, in double precision it costs
+# Requested relative errors. In single precision a smaller one gains no more than it costs, in double precision it costs
 # next to nothing (results/benchmarks/measured-once.md).
 _SINGLE, _DOUBLE = 1e-4, 1e-13
 _ROUGH = 1e-9

@@ -129,7 +129,7 @@ def checked_trajectory(trajectory: ArrayLike, shape: tuple[int, int] | None = No
     trajectory : float array, shape (..., 2)
         Columns (ky, kx).
     shape : (int, int), optional
-        Grid (ky, kx) that the samples must lie on or between. Without one only layout and finiteness are looked at.
+        Grid (ky, kx) that the samples must lie on or between. By default only layout and finiteness are checked.
 
     Returns
     -------

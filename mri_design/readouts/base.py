@@ -70,7 +70,7 @@ class Constraints(ABC):
         return len(start) + int(free.sum())
 
     def start_size(self, asked: int, target: int, calibration: int = 0) -> int:
-        """Candidates that a design of ``target`` begins with if so many are ``asked`` for, and so many calibrate coils.
+        """Candidates that a design of ``target`` begins with for ``asked`` start lines and ``calibration`` lines.
 
         Raises
         ------
@@ -259,7 +259,7 @@ class Readouts(ABC):
         return None
 
     def start(self, target: int, lines: int) -> int:
-        """Candidates around DC that a design of ``target`` begins with whose strategy asks for so many ``lines``."""
+        """Candidates around DC that a design of ``target`` begins with whose strategy requests so many ``lines``."""
         return self.start_for_posterior(target)
 
     @abstractmethod
@@ -275,7 +275,7 @@ class Readouts(ABC):
         """Flags (size,) of the candidates whose ``samples``, flags (rows, columns) of the grid, hold data."""
 
     def predictable(self, ids: Sequence[int]) -> list[int]:
-        """Those of ``ids`` that the others can be asked to predict, in ascending order: none that hold the contrast."""
+        """Those of ``ids`` that may be held back and predicted from the others, ascending; never central ones."""
         return sorted(set(ids).difference(self.central_run(ids)))
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Readouts of a Cartesian grid, and what a sequence asks of them: phase-encode lines, and samples of a plane (ky, kz).
+"""Readouts of a Cartesian grid, and their constraints: phase-encode lines, and samples of a plane (ky, kz).
 
 A line is measured with all its readout samples. A sequence can forbid and require lines, force a centre, leave out a
 part of k-space, and keep jumps short.
@@ -141,7 +141,7 @@ class LineReadouts(Readouts):
         return np.asarray(scipy.fft.fftshift(spread, axes=0))
 
     def start(self, target: int, lines: int) -> int:
-        """As many lines as are asked for."""
+        """As many lines as requested."""
         return min(target, lines)
 
     def start_for_posterior(self, target: int) -> int:
@@ -183,7 +183,7 @@ class LineReadouts(Readouts):
 
 @dataclass(frozen=True)
 class LineConstraints(Constraints):
-    """Which phase-encode lines a sequence can and must measure. Nothing is asked by default.
+    """Which phase-encode lines a sequence can and must measure. Without constraints by default.
 
     Parameters
     ----------
@@ -596,7 +596,7 @@ class PlaneReadouts(Readouts):
 
 @dataclass(frozen=True)
 class PlaneConstraints(Constraints):
-    """Which samples of a plane a sequence can and must measure. Nothing is asked by default.
+    """Which samples of a plane a sequence can and must measure. Without constraints by default.
 
     What contradicts a scan is refused where its samples are known (`needed`).
 

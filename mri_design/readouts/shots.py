@@ -87,7 +87,7 @@ class ShotReadouts(Readouts):
         return self.shots.shape[0], self.shots.shape[1]
 
     def constraints(self, **limits: Any) -> AngleConstraints:
-        """Shots at equispaced angles, of which nothing else is asked."""
+        """Shots at equispaced angles without further constraints."""
         return AngleConstraints(self.size, self.half_turn, **limits)
 
     def part_of_grid(self, count: int) -> tuple[int, int]:
@@ -139,7 +139,7 @@ class ShotReadouts(Readouts):
 
     @cached_property
     def _last_density(self) -> dict[tuple[bytes, bool], NDArray[np.float64]]:
-        """Densities that were asked for last: every stage of an image asks for the same ones."""
+        """Densities that were requested last: every stage of an image uses the same ones."""
         return {}
 
     def values(self, images: Array, maps: Array | None = None) -> Array:

@@ -81,7 +81,7 @@ class AdaptRequest(DesignRequest):
     timeout : float
         Seconds to wait for a readout, and for the header after a scanner has connected.
     requests : int
-        How often a line is asked for, until it counts as lost.
+        How often a line is requested, until it counts as lost.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def adapt_scan(
 ) -> tuple[DesignResult, LiveScanner]:
     """Have a scanner measure one line after another, each chosen from those before; reconstruct from them.
 
-    Everything that arrives is on the disk before it is looked at, and a checkpoint is written after every decision.
+    Everything that arrives is on the disk before it is used, and a checkpoint is written after every decision.
     Noise, coil maps and the image's brightness are from the start lines where noise readouts or the request do not say
     more. The lines are those that `design_scan` chooses from a complete file of the same scan, if it is given the same
     noise.
@@ -332,7 +332,7 @@ class _Live:
                 return first
 
     def _seeks_centre(self, first: Sequence[int]) -> bool:
-        """Whether the start has to be looked at again, as its samples show the centre of k-space elsewhere.
+        """Whether to calibrate the start again, because its samples show the centre of k-space elsewhere.
 
         Where they show it, lines are numbered anew. Where no line stands out from those at both ends of the start, more
         are measured beyond the stronger end, at most a quarter of all.
@@ -511,9 +511,9 @@ def report_adapt(folder: RunFolder, result: tuple[DesignResult, LiveScanner]) ->
         "requests repeated": sum(exchange.requests - 1 for exchange in exchanges),
         "median seconds per decision": median,
     }
-    beside: dict[str, object] = {what: count for what, count in counts.items() if count}
+    extra: dict[str, object] = {what: count for what, count in counts.items() if count}
     slowest = sorted(sorted(range(len(exchanges)), key=lambda i: -deciding[i])[:SHOWN])
     latency = {"requests": len(exchanges), "median": median, "most": max(deciding, default=0.0)}
     rows = [exchanges[i].as_row() for i in slowest]
-    report = report_design(folder, design, "adapt", beside, extensible=False, slowest=rows, **latency)
+    report = report_design(folder, design, "adapt", extra, extensible=False, slowest=rows, **latency)
     return replace(report, inputs=[InputFile.of(folder.path / JOURNAL)])

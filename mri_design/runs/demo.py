@@ -44,7 +44,7 @@ SCAN = "phantom:lf-gre"
 LINES = 64
 BLOCK = 4
 DESIGNED, RIVAL = "calibrated", "vd-polynomial@tuned"
-"""The strategy whose masks are called designed, and the strong competitor that it is held against."""
+"""The strategy of the designed masks, and the strong competitor that it is compared with."""
 
 
 def run_demo(run: Run, *, tune: bool = False) -> list[Stored]:

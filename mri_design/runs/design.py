@@ -309,7 +309,7 @@ class DesignSlices:
     most : int
         Lines that it can have in the end.
     calibration : int or None
-        Centre lines that coil maps were asked to be estimated from; None is the usual number.
+        Requested number of centre lines for coil maps; None is the usual number.
     noise_only : sequence of int
         Numbers of slices that have no say in the mask, as their start shows noise only.
     companions : tuple of Companion

@@ -52,7 +52,7 @@ def report_design(
     folder: RunFolder,
     result: DesignResult,
     template: str = "design",
-    beside: Mapping[str, object] | None = None,
+    extra: Mapping[str, object] | None = None,
     *,
     extensible: bool = True,
     **more: object,
@@ -67,7 +67,7 @@ def report_design(
         From `design_scan`, or `concluded`.
     template : str
         Of the page, one that extends that of designs.
-    beside : mapping of str to object, optional
+    extra : mapping of str to object, optional
         Further settings of the manifest, and rows of the page's table.
     extensible : bool
         Whether a later run may go on from it to more lines: not from what a scanner measured line by line.
@@ -82,7 +82,7 @@ def report_design(
     facts |= acquisition_facts(folder, result.acquisition)
     if shots is not None:
         save_trajectory(folder, trace, known, shots)
-    account, weight = account_of(image.reconstruction) | dict(beside or {}), final_weight(trace)
+    account, weight = account_of(image.reconstruction) | dict(extra or {}), final_weight(trace)
     side, side_words = dict[str, str](), partial(phrase, template="design")
     if result.steered_by:
         words = side_words("overruled" if weight < LITTLE else "weight", weight, readouts.unit)
@@ -211,7 +211,7 @@ def _innovations(account: DesignAccount, readouts: Readouts, noise: float) -> di
 
 def chosen_rows(trace: DesignTrace, readouts: Readouts) -> Rows:
     """Rows of lines.csv, samples.csv or shots.csv: the order of choice, places in k-space, and scores of choices."""
-    rows, block, looked = Rows(), 0, any(np.isfinite(step.forecast.image_error) for step in trace.steps)
+    rows, block, with_image = Rows(), 0, any(np.isfinite(step.forecast.image_error) for step in trace.steps)
     gain = "at_most_nats" if trace.steps and not score_is_information(trace) else "information_nats"
     steps: list[DesignStep | None] = [None] * len(trace.start)
     for order, (number, step) in enumerate(zip(trace.lines, [*steps, *trace.steps], strict=True)):
@@ -228,7 +228,7 @@ def chosen_rows(trace: DesignTrace, readouts: Readouts) -> Rows:
                 energies = {"predicted": step.predicted_energy, "found": step.actual_energy}
                 row |= _known({gain: step.forecast.information, **energies})
                 row |= {"converged": step.converged, "matvecs": step.matvecs}
-                row |= _known({"image_error": step.forecast.image_error}) if looked else {}
+                row |= _known({"image_error": step.forecast.image_error}) if with_image else {}
         rows.append(row)
     return rows
 
@@ -246,7 +246,7 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
     list of dict
         ``lines`` measured before the decision; the chosen ``line`` and its ``ky``; its ``score``; ``gain_nats`` and the
         ``total_nats`` so far; ``predicted_error``, relative L2 over all lines of k-space, before the line, and where a
-        stop rule asked the ``least_error`` that every line would leave, and the ``image_error`` that is predicted of
+        stop rule needed it the ``least_error`` predicted after all lines, and the ``image_error`` that is predicted of
         the image itself; the ``side_information_weight`` where the
         design was informed by an earlier scan or by training scans; energy of the innovation
         ``predicted``, ``found`` and their ``running_ratio``; then the fields of a decision that are columns by
@@ -306,8 +306,8 @@ def _forecast_columns(trace: DesignTrace, forecast: Forecast) -> dict[str, objec
     """The error that is predicted before a decision, and what the design looks at only now and then, if it does."""
     every, end = [step.forecast for step in trace.steps], trace.forecast(len(trace.lines))
     every += [] if end is None else [end]
-    looked = ("least_error", "image_error", "side_information_weight")
-    names = [name for name in looked if any(np.isfinite(getattr(one, name)) for one in every)]
+    columns = ("least_error", "image_error", "side_information_weight")
+    names = [name for name in columns if any(np.isfinite(getattr(one, name)) for one in every)]
     return {name: getattr(forecast, name) for name in ("predicted_error", *names)}
 
 

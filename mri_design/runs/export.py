@@ -516,7 +516,7 @@ def _image_array(stack: ImageStack, out: Path) -> Written:
 
 
 def _with_sizes(data: Content, extents: tuple[float, float] | None) -> Content:
-    """A scan or images with the field of view that is given, in metres, where one is."""
+    """A scan or images with the given field of view, if any, in metres."""
     if extents is None or isinstance(data, TrajectoryData):
         return data
     if isinstance(data, ImageStack):

@@ -121,7 +121,7 @@ def region_means(
     images : complex array, shape (slice, ky, kx)
         The image.
     draws : sequence of arrays, shape (draw, ky, kx)
-        Of every slice, those of different slices being independent; only those with regions are looked at.
+        Of every slice, those of different slices being independent; only those with regions are used.
     truths : complex array, shape (slice, ky, kx), optional
         What errors are measured against.
 

@@ -123,7 +123,7 @@ class ProtocolRequest(StudyRequest):
 
     def __post_init__(self) -> None:
         extent.refuse_shots(self.recipe, "protocol")
-        extent.require_number_only(self.recipe, "a protocol has as many lines as are asked for")
+        extent.require_number_only(self.recipe, "a protocol has as many lines as are requested")
         extent.require_amount(self.lines, self.acceleration, self.recipe)
         encoding = self.recipe.design.encoding
         object.__setattr__(self, "strategy", strategy_named(self.strategy, encoding))
@@ -229,7 +229,7 @@ class ProtocolResult:
 
     @cached_property
     def shown(self) -> Image:
-        """`image` through the mask, made when it is looked at, with error bars where its method knows them."""
+        """`image` through the mask, computed on first access, with error bars where its method knows them."""
         seen, study = self.image.as_measured.calibrated(self.trace.lines), self.study
         made = reconstruct_by_recipe(seen, self.trace.lines, study.recipe, study.seed, with_std=True)
         return made.times(self.image.unit_of(seen))
@@ -413,7 +413,7 @@ class TrainingRequest(StudyRequest):
     sources : sequence of ScanSource
         Training inputs.
     recipe : Recipe
-        Reconstruction, simulation, calibration, and what the sequence asks of the lines.
+        Reconstruction, simulation, calibration, and constraints of the sequence on the lines.
     rule : TrainingRule
         See `training_rule`.
     lines : int, optional
@@ -523,7 +523,7 @@ class OrderFile(Keep):
         return None if self._overwrite else self._stored(self.path, "another trained design")
 
     def begin(self) -> None:
-        """Begin anew where that was asked for; a finished order stays until the next.
+        """Begin anew where that was requested; a finished order stays until the next.
 
         Raises
         ------

@@ -311,7 +311,7 @@ class ReconResult:
 
 
 def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, keep: Keep) -> ReconResult:
-    """Reconstruct the slices that are asked for, of lines or along a trajectory.
+    """Reconstruct the slices that are requested, of lines or along a trajectory.
 
     Slices that are finished are kept, and an interrupted reconstruction goes on with the others.
 
@@ -320,7 +320,7 @@ def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, k
     slices : Slices
         Of the scan, which are read one by one.
     request : ReconRequest
-        What is asked for.
+        What is requested.
     work : Work
         Seed, processes and progress.
     keep : Keep
@@ -366,20 +366,20 @@ def _of_all(found: Mapping[int, T | None], numbers: Sequence[int]) -> tuple[T, .
 
 
 class OpenScan:
-    """A scan on its way through a reconstruction: looked at, calibrated, reconstructed slice by slice.
+    """One reconstruction of a scan: checks, calibration, then image after image.
 
     Attributes
     ----------
     recipe : Recipe
         In force.
     numbers : list of int
-        Of the images that are asked for, slice by slice and frame after frame (`Slices`).
+        Of the images that are requested, slice by slice and frame after frame (`Slices`).
     several : bool
         Whether they are a volume, or a series of frames.
     first : KSpaceData or TrajectoryData
         The first of them, as read.
     masks, used : dict of int to bool array
-        What is used of each and of those that inform them, see `what_is_used`; and of each that is asked for.
+        What is used of each and of those that inform them, see `what_is_used`; and of each that is requested.
     places, sources : dict of int to SliceGeometry or None, and to SourceImage or None
         Of each.
     alike : bool

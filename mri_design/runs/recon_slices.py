@@ -80,7 +80,7 @@ class Stages:
 def what_is_used(data: volume.AnySlice, mask: Path | Chosen | None, recipe: Recipe) -> NDArray[np.bool_]:
     """Lines (ky,), samples (ky, kz) or readouts of a slice that are used: those of a mask or its file, or all measured.
 
-    Samples where a plane is asked for, lines have holes, or the mask is one of samples.
+    Samples where a plane is requested, lines have holes, or the mask is one of samples.
 
     Raises
     ------
@@ -491,7 +491,7 @@ def _example(data: KSpaceData | TrajectoryData, masks: Mapping[int, NDArray[np.b
 
 
 def _middle(path: Path, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
-    """The middle slice of a file, of its first frame where the recipe asks for all."""
+    """The middle slice of a file, of its first frame where the recipe requests all."""
     recipe = recipe_of_frame(recipe, None) if recipe.input.axis else recipe
     with opened_slices(str(path), recipe, seed) as slices:
         return slices.read(slices.count // 2)

@@ -103,7 +103,7 @@ class StoredRun(Stored):
     noise, g_factor : float32 arrays, shape as ``image``, or None
         What noise alone does to it, and the g-factor of the coils.
     draws : complex64 array, shape (draw, ky, kx), of a volume (slice, draw, ky, kx), or None
-        Images that the posterior holds possible; of a folder they are not loaded before they are looked at.
+        Images that the posterior holds possible; those of a folder are loaded on first access.
     reference : complex64 array, shape as ``image``, or None
         What errors are measured against; of a volume it is kept together with draws.
     maps : complex64 array, shape (coil, ky, kx), of a volume (slice, coil, ky, kx), or None
@@ -518,5 +518,5 @@ def marked_name(path: Path, mark: str) -> Path:
 def sized(
     geometry: SliceGeometry | None, extents: tuple[float, float] | None, shape: tuple[int, ...]
 ) -> SliceGeometry | None:
-    """Geometry of an image (rows, columns) with the field of view that was asked for, where one was, in metres."""
+    """Geometry of an image (rows, columns) with the field of view that was requested, where one was, in metres."""
     return geometry if extents is None else (geometry or NO_SIZES).with_field_of_view(extents, (shape[0], shape[1]))

@@ -182,7 +182,7 @@ def design_mask(material: Material, job: MaskJob) -> DesignTrace:
 def cell_error(material: Material, job: tuple[int, str, Lines]) -> dict[str, object]:
     """Errors of a test image reconstructed from what a strategy, named without suffixes, chose.
 
-    Where coil maps are estimated from these lines, ``maps`` is the method, ``maps_lines`` how many lines it looked at,
+    Where coil maps are estimated from these lines, ``maps`` is the method, ``maps_lines`` how many lines it used,
     ``maps_error`` the relative error of its prediction of lines held back, None where none were, and ``maps_bad``
     whether that speaks against the maps.
     """
@@ -379,7 +379,7 @@ class Study(Material):
 
     @cached_property
     def expanded(self) -> list[str]:
-        """Masks that were given, then strategies with their variants, in the order asked for.
+        """Masks that were given, then strategies with their variants, in the order requested.
 
         With several coils every mask of lines that looks at no data is there twice, with the centre lines that it
         usually has and with those of designs (`CENTRE`), where these are not the same mask.
@@ -423,8 +423,8 @@ class Study(Material):
         }
         for name in self.names:
             if about := explained(base_name(name)):
-                said = next((text for suffix, text in trained.items() if name.endswith(suffix)), "")
-                words[strategy_label(name)] = f"{unit}s {about}{said}"
+                suffix = next((text for suffix, text in trained.items() if name.endswith(suffix)), "")
+                words[strategy_label(name)] = f"{unit}s {about}{suffix}"
         return words
 
     def rule(self, name: str) -> Strategy:

@@ -85,7 +85,7 @@ class Keep:
     """What a computation keeps by name while it lasts, so that an interrupted one goes on; this one is memory alone.
 
     `mri_design.runs.store.FolderKeep` keeps in the folder of a run. A computation calls `begin` as soon as its input
-    is known to be good, and asks for what is there before it computes.
+    is known to be good, and loads what is there before it computes.
     """
 
     def __init__(self) -> None:

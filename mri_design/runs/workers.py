@@ -224,7 +224,7 @@ class DaskCluster:
                     f"--executor dask:{address}: the scheduler has no workers; start some, then give the same command"
                 ) from error
         else:
-            # By default memory that was freed goes back to the system at once, and every iteration asks for it again.
+            # By default memory that was freed goes back to the system at once, and every iteration allocates it again.
             trim = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**30}
             with optional_package("dask", "dask").config.set(trim):
                 self._cluster = distributed.LocalCluster(
@@ -335,7 +335,7 @@ class Workers(Generic[Material]):
         function : callable
             Of the material and an item.
         items : iterable
-            Each is asked for when its piece begins.
+            Each is requested when its piece begins.
         ahead : int, optional
             Pieces at work, or done and not yet taken, at most; all by default.
 
@@ -571,7 +571,7 @@ class ResidentSlices(InferredSlices):
 
     @property
     def warm_starts(self) -> Sequence[Any]:
-        """They have to be looked at before more lines are measured."""
+        """They must be updated before more lines are measured."""
         made = self.measurements
 
         def ask(function: Callable[..., Any], each: Mapping[int, tuple[Any, ...]]) -> list[Any]:

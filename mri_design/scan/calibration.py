@@ -54,7 +54,7 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     Parameters
     ----------
     data : KSpaceData
-        Fully sampled or undersampled; maps, reference and a given noise variance are not looked at.
+        Fully sampled or undersampled; maps, reference and a given noise variance are ignored.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def estimate_noise_variance(data: KSpaceData) -> float:
 
 
 def noise_from_readout_ends(data: KSpaceData, positions: int) -> bool:
-    """Whether noise is to be looked for at the ends of a readout.
+    """Whether noise is to be estimated from the ends of the readout.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def with_volume_noise(data: KSpaceData) -> KSpaceData:
     """A volume whose planes have holes, with the noise covariance of the positions at the quieter end of the readout.
 
     Of one plane with holes there are only its outermost samples to measure noise in, and they hold signal, the more
-    the fewer were measured. The positions beside the object, a sixteenth of all of them at either end, hold none.
+    the fewer were measured. The positions next to the object, a sixteenth of all of them at either end, hold none.
     Where the object fills the readout at both ends the noise is overestimated, as it would be from one plane; where the
     receiver's filter damps the ends it is underestimated.
 
@@ -285,7 +285,7 @@ def calibration_width(data: KSpaceData, lines: int | None = None, measured: int 
     Raises
     ------
     InputError
-        Where there are fewer than eight, or fewer are asked for.
+        Where there are fewer than eight, or fewer are requested.
     """
     _require_enough(lines)
     samples, side = _calibrating(data)

@@ -331,7 +331,7 @@ class KSpaceData(Scan):
     orientation : {"ky-rows", "ky-columns"}
         Layout of the source image, for display only.
     header : mapping of str to str
-        Texts of the file and its reader (source, licence, anatomy, caveats), which nothing is looked up in.
+        Texts of the file and its reader (source, licence, anatomy, caveats), which no function reads.
     provenance : Provenance
         Where noise, coil maps and the centre of k-space are from, and which part of its file the scan is.
     volume : bool
@@ -694,7 +694,7 @@ class ScanSummary:
     geometry : tuple of SliceGeometry, optional
         Size and place of every slice; None if the file does not state them.
     by_headers : bool
-        Whether the samples of other slices were not looked at.
+        Whether the samples of other slices were not read.
     refused : str
         Why no receiver can have measured the samples (`refused_samples`); by default that of ``part``.
     header, provenance, volume

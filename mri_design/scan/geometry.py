@@ -49,8 +49,8 @@ class SliceGeometry:
     Raises
     ------
     InputError
-        For sizes that are not positive, directions that are not at right angles, and a place that is known beside a
-        reason why it is not.
+        For sizes that are not positive, directions that are not at right angles, and a place given together with a
+        reason why it is unknown.
     """
 
     pixel: tuple[float, float]
@@ -332,12 +332,12 @@ _DECISIVE = (*_NEEDED, "PatientID", "IssuerOfPatientID")
 class SourceImage:
     """The identifiers of a DICOM image, or of a scan by the header of its raw data, by the standard's own keywords.
 
-    Beside them stand the protocol, echo and repetition time in milliseconds, and the flip angle in degrees.
+    Further fields are the protocol, echo and repetition time in milliseconds, and the flip angle in degrees.
 
     Parameters
     ----------
     identifiers : mapping of str to str
-        Some of `SourceImage.keywords`, each in the form that the standard asks of it; those of the study and of the
+        Some of `SourceImage.keywords`, each in the form that the standard requires; those of the study and of the
         image itself are needed, because the others mean nothing without them. Of raw data any but those of an image,
         and ``SeriesInstanceUIDRoot``, with which identifiers of series begin.
     frames : int

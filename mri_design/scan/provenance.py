@@ -61,7 +61,7 @@ class NoiseOrigin:
         data; scan: a place in the scan that shows noise (`estimate`); slices: the median of those of its slices; ends:
         the end of the readout of a volume; rim: the outermost samples of a trajectory; unknown: not estimated yet.
     given : float
-        The variance that is given, in units of the file.
+        The given variance, in units of the file.
     measured : NoiseSamples, optional
         Of noise readouts, those that do not count among them.
     estimate : NoiseEstimate, optional
@@ -229,7 +229,7 @@ class Provenance:
     maps : MapsOrigin
         Of the coil maps.
     centre : Centre, optional
-        As the file has it, where that was looked for.
+        As stored in the file, if it was searched for.
     doubted_lines : tuple of int
         Lines that hold no more than noise between lines of signal, as if they had not been measured.
     slice : (int, int), optional

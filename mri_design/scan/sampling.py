@@ -390,7 +390,7 @@ def within_single_precision(field: str) -> Iterator[list[NDArray[np.complex64]]]
     Yields
     ------
     list
-        For the results, which are looked at when nothing more is computed.
+        For the results, which are checked at the end.
 
     Raises
     ------

@@ -231,7 +231,7 @@ def simulate_scan(
     Raises
     ------
     InputError
-        On a wrong setting, "own" phase asked of real images, or images too dark to scale.
+        On a wrong setting, "own" phase requested of real images, or images too dark to scale.
 
     Notes
     -----

@@ -282,7 +282,7 @@ def _placed(places: Places) -> bool:
 def mrd_header(shape: tuple[int, int], places: Places, partitions: int = 1, shots: int = 1, echoes: int = 1) -> str:
     """The XML header of a file.
 
-    What is not known is written as 1 mm, because the schema asks for a number, and marked as unknown (`UNKNOWN_SIZES`).
+    What is not known is written as 1 mm, because the schema requires a number, and marked as unknown (`UNKNOWN_SIZES`).
     Without a place of every slice, all have the directions of the identity and lie at the origin, because readers ask
     for directions, and the header marks these as meaningless (`UNKNOWN_PLACE`).
 

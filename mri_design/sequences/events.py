@@ -401,7 +401,7 @@ def largest_bandwidth(order: SpiralOrder, field_of_view: tuple[float, float], sc
 
 
 def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner) -> PlayedArms:
-    """Waveforms that pass through every sample of every arm, at the speed that the bandwidth asks for.
+    """Waveforms that pass through every sample of every arm, at the speed that the bandwidth requires.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def pulseq_file(
     Raises
     ------
     InputError
-        Where what is asked cannot be had on the scanner: with what could be.
+        For settings beyond the scanner's limits; names the nearest possible ones.
     SequenceError
         Where the file is not as designed, with the block.
     MissingPackageError

@@ -292,7 +292,7 @@ class Site(ABC):
         -------
         Expectation
             ``value``, ``d_mean`` and ``d_variance``; -2 ``d_variance`` / ``dimensions`` is the site precision that a
-            variational Gaussian asks for (Khan 2014, equation 10).
+            variational Gaussian needs (Khan 2014, equation 10).
 
         Notes
         -----

@@ -174,7 +174,7 @@ class SolvedDraws:
         max_iterations : int
             Limit for those that go on.
         with_bias : bool
-            Whether the bias will be asked for.
+            Whether the bias will be requested.
         extrapolated : bool
             Whether draws are moved on along the direction of the next iteration, which takes no product.
         """

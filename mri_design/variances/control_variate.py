@@ -145,7 +145,7 @@ class CirculantControl:
 AROUND = 5
 """Pixels a side over which fractions are averaged."""
 GROUPS = 2
-"""Draws by turns: those of one group take the fractions that the others ask for."""
+"""Draws by turns: those of one group use the fractions estimated from the others."""
 
 
 def best_share(own: Array, control: Array, both: Array) -> Array:
@@ -372,7 +372,7 @@ class ControlVariate:
     sampled, and no product with A is spent. Columns also are the better preconditioner.
 
     ``std_error`` of the result is that of the sampled part, estimated from the K draws, and shrinks as there are more
-    of them. ``bias`` does not: every solve stops at the tolerance, and z is off by what all of them lack. Beside a
+    of them. ``bias`` does not: every solve stops at the tolerance, and z is off by what all of them lack. With a
     control draws are ``extrapolated`` (`ConjugateGradients.extrapolated`), which makes up for most of it without a
     product where the tolerance is 0.1 or less. Where z spans decades its few largest values are solved last, and most
     of them are too low; of the others many are too high. The bias is estimated from an eighth of the draws (at least

@@ -30,7 +30,7 @@ def variable_density(ny: int, seed: int) -> np.ndarray:
 
 
 def centre_alone(count: int) -> Callable[[int], np.ndarray]:
-    """Whose image rings in the air beside the object: 12 lines would show twice the noise that there is."""
+    """Whose image rings in the air next to the object: 12 lines would show twice the noise that there is."""
     return lambda seed: np.abs(np.arange(128) - 63.5) < count / 2
 
 

@@ -289,7 +289,7 @@ def test_rows_and_their_numbers(data, recipe, row, numbers, monkeypatch):
 
 
 def test_rows_that_are_left_out() -> None:
-    assert not {"orientation", "sequence", "date", "samples", "told by", "slices differ"} & set(rows_of(scan()))
+    assert not {"orientation", "sequence", "date", "samples", "read from", "slices differ"} & set(rows_of(scan()))
     assert measured_how(SourceImage({"FlipAngle": "15"}, image=False)).text.keys() == {"sequence"}
 
 
@@ -319,7 +319,7 @@ def test_of_other_slices_the_headers_tell() -> None:
     short = Sampling(whole.samplings[0].samples & (np.abs(np.arange(32) - 16) < 3)[:, np.newaxis])
     some = replace(whole, samplings=(short, *whole.samplings[1:]), by_headers=True)
     rows = describe_scan(some, Recipe()).text
-    assert {"told by", "slices differ"} < set(rows) and "NLINV" in rows["coil maps"]
+    assert {"read from", "slices differ"} < set(rows) and "NLINV" in rows["coil maps"]
     assert "5" in describe_scan(some, ESPIRIT).text["calibration"]
 
 

@@ -136,7 +136,7 @@ _DECADES_SHOWN = 1e4
 def error_course(
     predicted: tuple[Sequence[int], Sequence[float]], checked: Sequence[Sequence[float]], part: str, unit: str = "line"
 ) -> Figure:
-    """Predicted remaining error along a run, and the actual one where it was looked up.
+    """Predicted remaining error along a run, and the actual one where the truth is known.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ _STACKS = {_STACK, ("echo", "row", "col")}
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayHeader:
-    """How an array is read: the fields of its header file and what was asked for.
+    """How an array is read: the fields of its header file and what was requested.
 
     Parameters
     ----------

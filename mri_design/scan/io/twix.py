@@ -4,7 +4,7 @@ twixtools gives the layouts of the binary headers. Its own reader loads all samp
 are found here; they become acquisitions with the names, counters and flags of ISMRMRD.
 
 A measurement's header holds the protocol twice: as assignments (``sKSpace.lBaseResolution = 160``) and as nested
-parameters (``<ParamLong."iNoOfFourierLines"> { 160 }``). Only the values that are needed are looked up.
+parameters (``<ParamLong."iNoOfFourierLines"> { 160 }``). Only the needed values are read.
 """
 
 from __future__ import annotations
