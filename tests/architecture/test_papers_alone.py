@@ -1,4 +1,4 @@
-"""The packages of the papers need five libraries and nothing of the shell; import contracts see what breaks them."""
+"""The packages of the papers need few libraries and nothing of the shell; import contracts see what breaks them."""
 
 import shutil
 import subprocess
