@@ -5,7 +5,8 @@
 runs both versions in turns, each in processes of its own, and leaves images.csv, steps.csv and the tables of README.md
 in results/speed. CHECKOUT is a working tree of the version to compare with (`git worktree add CHECKOUT COMMIT`).
 Seconds are those of the processor. Every turn has a seed of its own for the variances; medians over turns.
-``--quick`` is a smoke run on a toy.
+``--quick`` is a smoke run on a toy; ``--threads`` measures alone whether two threads of a process make two images
+faster than one (threads.csv), by the clock: it needs two cores that nothing else uses.
 """
 
 from __future__ import annotations
@@ -14,13 +15,20 @@ import argparse
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 from parts.pages import put_conditions, put_table
-from parts.timed import CASES, timed
+from parts.timed import CASES, PHANTOM, timed
+from threadpoolctl import threadpool_limits
 
+import mri_design as md
 from mri_design.evaluation.tables import Row, write_csv
+from mri_design.experiment.inputs import load_scan
+from mri_design.experiment.reconstruction import reconstruct_prepared
 
 HERE = Path(__file__).parents[1]
 DESIGNS = {"256 x 256, one coil": (256, 1, 32, 44), "128 x 128, 8 coils": (128, 8, 16, 28)}
@@ -82,6 +90,33 @@ def design_row(name: str, case: tuple[int, int, int, int], checkouts: Mapping[st
     return row
 
 
+def threads_row(matrix: int, coils: int, turns: int) -> Row:
+    """Seconds by the clock of two images with error bars, one after the other and in two threads, in turns."""
+    recipe = md.load_recipe(None).replacing("input", matrix=matrix).replacing("simulation", coils=coils)
+    models = [
+        md.calibrate(load_scan(PHANTOM, recipe, seed), recipe).slice_model(0, **recipe.slice_settings)
+        for seed in range(2)
+    ]
+    away = abs(np.arange(matrix) - matrix // 2)
+    lines = np.flatnonzero((away < matrix // 16) | (away % 6 == 0)).tolist()
+
+    def image(model: md.SliceModel) -> np.ndarray:
+        return reconstruct_prepared(model, lines, "mean", recipe, np.random.default_rng(0)).image
+
+    found, images = {"one": list[float](), "two": list[float]()}, []
+    with threadpool_limits(1), ThreadPoolExecutor(2) as pool:
+        for turn in range(turns + 1):  # the first one compiles
+            for name, apply in (("one", map), ("two", pool.map)):
+                began = time.perf_counter()
+                images.append(list(apply(image, models)))
+                if turn:
+                    found[name].append(time.perf_counter() - began)
+    one, two = (statistics.median(seconds) for seconds in found.values())
+    same = all(np.array_equal(images[0], each) for each in images)
+    case = f"{matrix} x {matrix}, {'one coil' if coils == 1 else f'{coils} coils'}"
+    return {"two images": case, "one after the other, s": one, "two threads, s": two, "ratio": one / two, "same": same}
+
+
 def revision(checkout: Path) -> str:
     """The commit that a checkout stands at, with a mark where files differ from it."""
     command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude", "*"]
@@ -97,7 +132,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results/speed", help="folder for the results")
     parser.add_argument("--turns", type=int, default=3, help="turns, each with a seed of its own")
     parser.add_argument("--quick", action="store_true", help="a smoke run on a toy")
+    parser.add_argument("--threads", action="store_true", help="two images in one thread and in two, and nothing else")
     chosen = parser.parse_args()
+    if chosen.threads:
+        cases = [(32, 1)] if chosen.quick else [(128, 1), (128, 8)]
+        rows = [threads_row(*case, 1 if chosen.quick else chosen.turns) for case in cases]
+        write_csv(chosen.out / "threads.csv", rows)
+        return put_table(chosen.out / "README.md", "Threads", rows, None, dict.fromkeys(rows[0], ".3g"))
     checkouts = {"here": HERE} | ({} if chosen.against is None else {"there": chosen.against})
     turns = 1 if chosen.quick else chosen.turns
     images, steps = [], []
