@@ -274,7 +274,7 @@ def ended(*about: object) -> None:
 
 @pytest.mark.slow
 def test_a_slice_that_kills_every_process_ends_the_design(slices, recipe, two, monkeypatch):
-    monkeypatch.setattr(workers, "_asked", ended)
+    monkeypatch.setattr(workers, "_call_on_slice", ended)
     with pytest.raises(md.MriDesignError):
         design(slices, recipe, two)
 
