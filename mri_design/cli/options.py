@@ -18,7 +18,7 @@ from cyclopts import Group, Parameter
 
 from mri_design.cli import terminal
 from mri_design.errors import UsageError, did_you_mean, whole_number
-from mri_design.experiment.recipe import Recipe, load_recipe, shipped_recipes
+from mri_design.experiment.recipe import CoilRecipe, Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.strategies import TRAINING_RULES, kinds_of_masks, strategy_names
 from mri_design.kinds import KINDS, designed_kinds
 from mri_design.registry import BART, READERS
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
 JOBS = max(1, min(4, os.cpu_count() or 1))
-MAP_METHODS = ("auto", "espirit", "nlinv")
+MAP_METHODS = CoilRecipe.declared()["maps"].choices
 LINES = Group("Lines and their order", sort_key=1)
 SCAN = Group("The scan", sort_key=2)
 SEQUENCE = Group("The sequence (.seq)", sort_key=3)
