@@ -163,8 +163,8 @@ class InputRecipe(Settings):
         samples that the scan's coils measured without excitation, at the scan's bandwidth: an array (coil, sample)
         (.npy, .npz, .cfl), or raw data with noise readouts.
     matrix : int or (int, int), optional
-        Pixels (ky, kx) of the image of samples along a trajectory, instead of the number in a NumPy or BART file;
-        lines and samples of k-space that is simulated from an image. k-space on a grid keeps its own.
+        Lines and samples (ky, kx) of k-space that is simulated from an image; pixels of the image of samples along
+        a trajectory, if their file states none. k-space on a grid keeps its own.
     duplicates : {"refuse", "average", "first", "last"}
         What happens to a line or shot that raw data hold several times.
     dims : tuple of str, optional
@@ -179,7 +179,7 @@ class InputRecipe(Settings):
         None, unset="the first of each", cure="As series = {contrast = 0}; or phase, repetition, set or encoding."
     )
     noise: Positive | str | None = setting(None, unset="that of the input, or estimated", check=_check_noise)
-    matrix: Side | Sides | None = setting(None, unset="that of the file; 256 for simulated k-space")
+    matrix: Side | Sides | None = setting(None, unset="that of the file or of the trajectory; 256 for simulated k-space")
     duplicates: Literal["refuse", "average", "first", "last"] = setting("refuse", expert=True)
     dims: Annotated[tuple[str, ...], Meta(min_length=2, max_length=8)] | None = setting(
         None, unset="those of the file", expert=True

@@ -240,8 +240,8 @@ def load(
     settings = settings.replacing("input", series=None if encoding is None else {"encoding": encoding})
     if isinstance(coil_maps, str) and coil_maps in get_args(MapMethod):
         settings, coil_maps = settings.replacing("coils", maps=coil_maps), None
-    if isinstance(noise, Real | str | os.PathLike):
-        level = positive_number("noise", noise) if isinstance(noise, Real) else named_file(noise)
+    if isinstance(noise, Real | str | os.PathLike) or getattr(noise, "shape", None) == ():
+        level = named_file(noise) if isinstance(noise, str | os.PathLike) else positive_number("noise", noise)
         settings, noise = settings.replacing("input", noise=level), None
     elif noise is not None and settings.input.noise_variance is not None:
         got = "samples, and a standard deviation in the recipe"

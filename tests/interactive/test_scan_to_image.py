@@ -275,15 +275,16 @@ def test_coil_maps_come_from_a_file_an_array_a_method_or_another_scan(tmp_path, 
 
 def test_noise_is_given_as_a_standard_deviation_or_as_samples(scan: md.LoadedScan) -> None:
     variance = scan.data.noise_variance
-    given = md.load(scan.kspace, noise=np.sqrt(variance), recipe=RECIPE)
-    assert given.calibrated.noise_variance == pytest.approx(variance)
+    for level in (np.sqrt(variance), np.array(variance**0.5)):
+        given = md.load(scan.kspace, noise=level, recipe=RECIPE)
+        assert given.calibrated.noise_variance == pytest.approx(variance)
     image, same = (one.reconstruct(range(10, 22)).array for one in (scan, given))
     np.testing.assert_allclose(same, image, rtol=1e-3, atol=1e-4)
     rng = np.random.default_rng(0)
     samples = np.sqrt(variance) * (rng.standard_normal((1, 4000)) + 1j * rng.standard_normal((1, 4000)))
     measured = md.load(scan.kspace, noise=Tensor(samples), recipe=RECIPE)
     assert measured.calibrated.noise_variance == pytest.approx(variance, rel=0.1)
-    for wrong, recipe in ((0, RECIPE), (samples, {**RECIPE, "input": {"noise": 1}})):
+    for wrong, recipe in ((0, RECIPE), (np.array(-1.0), RECIPE), (samples, {**RECIPE, "input": {"noise": 1}})):
         with refused("noise"):
             md.load(scan.kspace, recipe=recipe, noise=wrong)
 

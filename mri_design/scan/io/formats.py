@@ -49,9 +49,9 @@ def read(path: str | os.PathLike[str], *, isolated: bool = True, **options: Any)
         stall the libraries that parse them. Turn it off for trusted files only.
     **options
         As of `ReadOptions`: ``limits``; ``duplicates`` ("refuse", "average", "first" or "last") and ``counters``, by
-        name, of raw data; ``matrix``, the pixels (ky, kx) of samples along a trajectory; ``dims``, the names of the
-        axes of an array; ``centre``, line and sample of the centre of k-space in the file; and whether to read the
-        ``noise`` that a file of arrays gives.
+        name, of raw data; ``matrix``, the pixels (ky, kx) of samples along a trajectory in a file that states none;
+        ``dims``, the names of the axes of an array; ``centre``, line and sample of the centre of k-space in the file;
+        and whether to read the ``noise`` that a file of arrays gives.
 
     Raises
     ------

@@ -46,7 +46,7 @@ class ReadOptions:
         Which "contrast", "phase", "repetition", "set" and "encoding" (space) of raw data to read, by the file's own
         numbers; by default the first.
     matrix : tuple of int, optional
-        Pixels (ky, kx) of the image of samples along a trajectory, instead of what the file says.
+        Pixels (ky, kx) of the image of samples along a trajectory, if the file does not state them.
     centre : tuple of int, optional
         Line and sample of the centre of k-space on the grid, counted from 0; by default what the file says, or else
         what the samples show (`find_centre`).

@@ -70,7 +70,7 @@ class ArrayHeader:
     centre : tuple of int, optional
         Line and sample of the centre of k-space, if it is not at ``N // 2``.
     matrix : tuple of int, optional
-        Requested pixels (ky, kx) of the image of samples along a trajectory.
+        Requested pixels (ky, kx) of the image of samples along a trajectory, if the file states none.
     counters : mapping of str to int
         Which repetition and contrast to read, of arrays with such axes; by default the first.
     from_matlab : bool
@@ -540,7 +540,7 @@ def _along_trajectory(
     content : mapping
         Fields of the header file: unit and columns of the trajectory, and the matrix.
     matrix : tuple of int, optional
-        Requested pixels (ky, kx) of the image.
+        Pixels (ky, kx) of the image, if the file states none.
     limits : ReadLimits
         Bounds on slices, coils and the sides of the image.
     **known
@@ -568,7 +568,7 @@ def _along_trajectory(
     check_sides(limits, {"slice": slices, "coil": coils}, field="kspace: ")
     points = trajectory.reshape(-1, 2).astype(np.float64)
     named = "coil, readout, sample" if len(axes) == 2 else "coil, sample"
-    given = (matrix, arrays.get("matrix"), content.get("matrix"))
+    given = (arrays.get("matrix"), content.get("matrix"), matrix)
     pixels = next((one for one in given if one is not None), None)
     grid = _grid(pixels, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples ({named})")
     density = arrays.get("density")
@@ -631,7 +631,7 @@ def _per_field_of_view(points: NDArray[np.float64], unit: str, grid: tuple[int, 
     elif looks.endswith((_LARGER_GRID, "per metre")) and (reach < _NEAR * limits).all():
         sides = np.maximum(grid, 2 * np.ceil(reach * (1 - ROUNDING))).astype(int).tolist()
         larger = str(sides[0]) if sides[0] == sides[1] else ",".join(map(str, sides))
-        cure = f"Give a larger matrix (ky, kx): {option('matrix', larger)} holds every sample."
+        cure = f"Give a larger matrix (ky, kx), in the file if it states one: {option('matrix', larger)} is enough."
         if looks != _LARGER_GRID:
             cure += f" If the trajectory is in {looks} instead, {known_cure[0].lower()}{known_cure[1:]}"
         looks = _LARGER_GRID

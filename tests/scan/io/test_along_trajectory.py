@@ -65,7 +65,9 @@ def test_a_square_matrix_follows_from_the_trajectory(tmp_path: Path, reach: tupl
     points = POINTS / np.abs(POINTS).max(axis=(0, 1)) * reach
     assert read(saved(tmp_path, trajectory=points, matrix=None)).grid_shape == (side, side)
     assert read(saved(tmp_path, trajectory=points, matrix=20)).grid_shape == (20, 20)
-    assert read(saved(tmp_path, {"matrix": [18, 20]}, trajectory=points, matrix=None)).grid_shape == (18, 20)
+    stated = saved(tmp_path, {"matrix": [18, 20]}, trajectory=points, matrix=None)
+    assert read(stated).grid_shape == read(stated, matrix=(32, 32)).grid_shape == (18, 20)
+    assert read(saved(tmp_path, {}, trajectory=points, matrix=None), matrix=(32, 24)).grid_shape == (32, 24)
 
 
 @pytest.mark.parametrize(
