@@ -39,7 +39,7 @@ OUT = ROOT / "results/reliability"
 KILLS, MATRIX, LONGEST = 50, 32, 900
 QUICK = """
 [coils]
-calibration_lines = 8
+maps = "auto:8"
 [phase]
 model = "modulus"
 [[prior]]

@@ -71,8 +71,7 @@ class Scan:
 
 def self_calibrated(scan: Scan, lines: int) -> Scan:
     """A scan with its coil maps estimated from that many lines at its centre; masks have to begin with them."""
-    recipe = Recipe().replacing("coils", calibration_lines=lines)
-    prepared = calibrate(replace(scan.prepared, coil_maps=None), recipe)
+    prepared = calibrate(replace(scan.prepared, coil_maps=None), calibration_lines=lines)
     assert prepared.provenance.maps.calibration_lines <= lines
     return replace(scan, prepared=prepared)
 

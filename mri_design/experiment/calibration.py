@@ -107,7 +107,7 @@ def calibrate(
         from mri_design.calibration.coils import OwnMaps
 
         origin = MapsOrigin(source="growing", calibration_lines=min(lines, made.grid_shape[0]))
-        return replace(made, own_maps=OwnMaps(recipe.coils.maps, made.noise_variance or 0.0)).known(maps=origin)
+        return replace(made, own_maps=OwnMaps(recipe.coils.method, made.noise_variance or 0.0)).known(maps=origin)
     allowed = made if measured is None else made.only(measured)
     return cast(AnyScan, _with_maps(made, allowed, lines, recipe, directions))
 
@@ -262,7 +262,7 @@ def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: 
     from mri_design.calibration.coils import method_for
 
     centre = gapless_centre(data) if centre is None else centre
-    return estimates_own_maps(data) and method_for(centre, lines, recipe.coils.maps) == "nlinv"
+    return estimates_own_maps(data) and method_for(centre, lines, recipe.coils.method) == "nlinv"
 
 
 def maps_with_gaps(

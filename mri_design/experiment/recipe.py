@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 from msgspec import Meta
 
@@ -25,6 +25,7 @@ from mri_design.kinds import KINDS, designed_kinds
 from mri_design.registry import BLOCKS, SITES, Shipped, split_name
 
 if TYPE_CHECKING:  # numerics are imported when a setting becomes an object: reading a recipe needs none of them
+    from mri_design.calibration.coils import MapMethod
     from mri_design.estimation.penalised import InnerSolver
     from mri_design.inference.double_loop import DoubleLoop
     from mri_design.model.generalized_linear import SiteBlock
@@ -179,7 +180,9 @@ class InputRecipe(Settings):
         None, unset="the first of each", cure="As series = {contrast = 0}; or phase, repetition, set or encoding."
     )
     noise: Positive | str | None = setting(None, unset="that of the input, or estimated", check=_check_noise)
-    matrix: Side | Sides | None = setting(None, unset="that of the file or of the trajectory; 256 for simulated k-space")
+    matrix: Side | Sides | None = setting(
+        None, unset="that of the file or of the trajectory; 256 for simulated k-space"
+    )
     duplicates: Literal["refuse", "average", "first", "last"] = setting("refuse", expert=True)
     dims: Annotated[tuple[str, ...], Meta(min_length=2, max_length=8)] | None = setting(
         None, unset="those of the file", expert=True
@@ -248,25 +251,37 @@ class CoilRecipe(Settings):
 
     Parameters
     ----------
-    maps : {"auto", "espirit", "nlinv"}
+    maps : str
         espirit: from gapless centre lines (ACS), 8 at least; nlinv: together with the image, from all lines
         measured near the centre, with or without gaps; auto: espirit from 24 gapless lines on, nlinv from fewer.
-    calibration_lines : int, optional
-        Fully sampled lines at the centre (ACS) that the calibration may use; a design begins with them.
+        espirit uses 24 centre lines at most; auto:16 or espirit:16 at most 16, and a design begins with these.
     compress : int, optional
         Virtual coils into which the scan's are combined, slice by slice; reports say what is lost.
     """
 
-    maps: Literal["auto", "espirit", "nlinv"] = setting("auto", expert=True)
-    calibration_lines: Annotated[int, Meta(ge=8)] | None = setting(
-        None, unset="24; a design begins with 4", expert=True
+    maps: str = setting(
+        "auto",
+        names=lambda: ("auto", "espirit", "nlinv"),
+        check=_written(r"[^:]+(:([89]|[1-9]\d+))?", "espirit:16, with 8 lines or more"),
+        expert=True,
     )
     compress: Count | None = setting(None, unset="all coils", expert=True)
 
     @property
+    def method(self) -> MapMethod:
+        """How maps are estimated."""
+        return cast("MapMethod", self.maps.partition(":")[0])
+
+    @property
+    def calibration_lines(self) -> int | None:
+        """Centre lines (ACS) for an estimate of the maps, if the recipe states a number."""
+        stated = self.maps.partition(":")[2]
+        return int(stated) if stated else None
+
+    @property
     def most_lines(self) -> int:
         """Centre lines that an estimate of coil maps uses at most."""
-        return USUAL_CALIBRATION if self.calibration_lines is None else self.calibration_lines
+        return self.calibration_lines or USUAL_CALIBRATION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -677,6 +692,7 @@ Settings.renamed = {
     "phase.imaginary_ratios": "Leave it out; scripts give it to PhasePrior.",
     **{f"input.{name}": f"Write series = {{{name} = ...}} in [input]." for name in get_args(Counter)},
     "noise": "Write noise in [input]: the standard deviation, or a file.",
+    "coils.calibration_lines": 'Write maps = "auto:16" in [coils].',
     "coils.compress_coils": "Write compress in [coils].",
     "companion.companion_strength": "Write strength in [companion].",
     "companion.trust_companion": "Write trust in [companion].",

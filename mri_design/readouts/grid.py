@@ -316,7 +316,7 @@ class LineConstraints(Constraints):
         count = max(asked, calibration, self.centre)
         if count > target:
             wanted = f"at most the number of lines, {target}"
-            cure = "Ask for more lines; or, in a recipe, fewer under [design] start or [coils] calibration_lines."
+            cure = "Ask for more lines; or, in a recipe, fewer under [design] start or [coils] maps."
             raise refusal("start lines", f"{count} (of which {calibration} for coil calibration)", wanted, cure)
         return count
 

@@ -344,7 +344,7 @@ def _reference_slice(
         noise_source=phrase("noise", known.noise),
         maps_source=phrase("maps", known.maps),
         pixel=pixel_of(scan),
-        own_maps=OwnMaps(recipe.coils.maps, scan.noise_variance or 0.0) if grows else None,
+        own_maps=OwnMaps(recipe.coils.method, scan.noise_variance or 0.0) if grows else None,
     )
     return image, scan
 

@@ -301,8 +301,7 @@ def calibration_width(data: KSpaceData, lines: int | None = None, measured: int 
 def _require_enough(lines: int | None) -> None:
     if lines is not None and lines < _FEWEST_LINES:
         wanted = f"at least {_FEWEST_LINES} centre lines for coil calibration"
-        cure = f"Begin with more lines ({option('start')}), or calibrate with more (calibration_lines under "
-        cure += "[coils])."
+        cure = f"Begin with more lines ({option('start')}), or calibrate with more ({option('coils.maps', 'auto:24')})."
         raise InputError("calibration lines", str(lines), wanted, cure, ("design.start",))
 
 

@@ -336,5 +336,5 @@ def test_a_file_is_read_with_it(tmp_path: Path) -> None:
     path.with_suffix(".json").write_text('{"dims": ["coil", "kx", "ky", "kz"]}')
     data = load_scan(path, Recipe())
     assert isinstance(data, KSpaceData)
-    prepared = calibrate(data.select_slice(READOUT // 2), Recipe.of({"coils": {"calibration_lines": 8}}))
+    prepared = calibrate(data.select_slice(READOUT // 2), Recipe.of({"coils": {"maps": "auto:8"}}))
     assert prepared.provenance.noise == data.provenance.noise and data.provenance.noise.source == "ends"

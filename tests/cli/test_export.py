@@ -157,9 +157,7 @@ def test_refusals_name_the_option_and_nothing_is_written(
 
 
 def test_coil_maps_are_kept_drawn_and_exported(run: Run, tmp_path: Path, work: Path) -> None:
-    (work / "coils.toml").write_text(
-        PLAIN.replace("16", "24") + "[simulation]\ncoils = 3\n[coils]\ncalibration_lines = 10\n"
-    )
+    (work / "coils.toml").write_text(PLAIN.replace("16", "24") + "[simulation]\ncoils = 3\n[coils]\nmaps = 'auto:10'\n")
     scan = tmp_path / "scan"
     run("export", "phantom:brain", tmp_path / "true.cfl", "--recipe", "coils.toml", code=0)
     for half in ("hdr", "cfl"):  # without its maps, which have to be estimated

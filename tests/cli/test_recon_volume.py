@@ -13,7 +13,7 @@ from tests.interruptions import stopping
 from tests.scan.io.conftest import MrdFile
 
 PLAIN = '[reconstruction]\nmethod = "zero-filled"\n[inference]\nsamples = 2\nloops = 1\ntolerance = 0.5\n'
-PLAIN_OF_COILS = f"{PLAIN}[coils]\ncalibration_lines = 12\n"
+PLAIN_OF_COILS = f"{PLAIN}[coils]\nmaps = 'auto:12'\n"
 COUNT = 4
 
 

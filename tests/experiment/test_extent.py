@@ -36,8 +36,8 @@ PLANE = Recipe().replacing("design", encoding="plane")
         # what was asked for
         (Recipe().replacing("design", start=20), {16: 20}),
         (PLANE.replacing("design", start=30), {100: 30}),
-        (PLANE.replacing("coils", calibration_lines=16), {700: None}),
-        (Recipe().replacing("coils", calibration_lines=10), {13: None, 10: 8}),
+        (PLANE.replacing("coils", maps="auto:16"), {700: None}),
+        (Recipe().replacing("coils", maps="auto:10"), {13: None, 10: 8}),
         (Recipe().replacing("design", encoding="radial"), {6: None}),
     ],
 )
@@ -57,7 +57,7 @@ def test_designs_begin_with_fewer_lines_than_maps_are_usually_estimated_from(
     for name in ("calibrated", "information-gain"):
         assert centre_for_maps(make_strategy(name, "lines"), Recipe(), count) == designed
     assert centre_for_maps(blind, Recipe(), count) == drawn
-    for asked in (Recipe().replacing("design", start=10), Recipe().replacing("coils", calibration_lines=10)):
+    for asked in (Recipe().replacing("design", start=10), Recipe().replacing("coils", maps="auto:10")):
         assert centre_for_maps(make_strategy("calibrated", "lines"), asked, 64) == 10
         assert centre_for_maps(blind, asked, 64) == 10
 

@@ -35,6 +35,7 @@ def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
         ("[[prior]]\nkind = 'wavelet:db4:0'\nscale = 1", "prior.0.kind"),
         ("[[prior]]\nkind = 'pixels:3'\nscale = 1", "prior.0.kind"),
         ("[design]\norder = 'ascending:2'", "design.order"),
+        ("[coils]\nmaps = 'espirit:7'", "coils.maps"),
         ("[[prior]]\nkind = 'pixels'\nscale = 1\nisotropic = 1", "prior.0.isotropic"),
         ("[constraints]\nforbid = 'a'", "constraints.forbid"),
         ("[constraints]\nmax_jump = 0", "constraints.max_jump"),

@@ -4,7 +4,7 @@ import numpy as np
 
 import mri_design as md
 
-RECIPE = {"coils": {"calibration_lines": 10}}
+RECIPE = {"coils": {"maps": "auto:10"}}
 CENTRE_AND_EVEN = (np.arange(24) % 2 == 0) | (abs(np.arange(24) - 12) < 5)
 
 for name, source in (("file", "../not-square.npz"), ("array", np.load("../not-square.npz")["kspace"])):

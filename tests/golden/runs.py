@@ -32,7 +32,7 @@ def _recipe(*tables: str) -> str:
 
 
 SMALL = _recipe()
-COILS = _recipe("[simulation]\ncoils = 3\n[coils]\ncalibration_lines = 10")
+COILS = _recipe('[simulation]\ncoils = 3\n[coils]\nmaps = "auto:10"')
 KNOWN_NOISE = "input.noise = 0.01\n"
 LANCZOS = _recipe(
     '[inference]\nvariances = "lanczos"\nsamples = 20\ntolerance = 0.5\nsolver = "irls"\n'
