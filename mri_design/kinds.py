@@ -111,7 +111,7 @@ KINDS: dict[str, Kind] = {
         on=Shipped("readouts", "PlaneReadouts"),
         axes=2,
         sort="plane",
-        limits=("shutter", "partial_fourier"),
+        limits=("forbid", "partial_fourier"),
         fewest_tested=16,  # each says much less than a line does
     ),
     "radial": Kind("spoke", "shots", "spokes", math.pi, Shipped("experiment.extent", "spoke")),

@@ -40,6 +40,8 @@ USUAL_MATRIX = 256
 USUAL_CALIBRATION = 24
 """Centre lines that coil maps are estimated from, unless a setting says how many."""
 
+CORNERS = "corners"
+"""Stands for the samples of a plane outside of the ellipse that touches its edges."""
 EVERY = "all"
 """Stands for all numbers of a counter."""
 
@@ -77,6 +79,11 @@ def _written(pattern: str, example: str) -> Callable[[str], None]:
             raise InputError("", repr(text), "a name alone, or one that has a part of its own", f"As {example}.")
 
     return check
+
+
+def _check_forbidden(lines: str) -> None:
+    if lines != CORNERS:
+        line_numbers(lines)
 
 
 def _check_noise(noise: float | str) -> None:
@@ -440,22 +447,20 @@ class ConstraintRecipe(Settings):
     Parameters
     ----------
     forbid : str, optional
-        Lines that must not be measured, numbered from 0.
+        Lines that must not be measured, numbered from 0; of a plane "corners", the samples outside of the ellipse
+        that touches its edges.
     require : str, optional
         Lines that must be measured; the design begins with them.
     partial_fourier : float, optional
         Keep this fraction of the grid, 0.5 to 1, with all lines of positive ky.
     max_jump : int, optional
         Largest distance between consecutive lines. The target always stays within reach.
-    shutter : bool
-        Leave out the corners of the plane, outside of the ellipse that touches its edges.
     """
 
-    forbid: str | None = setting(None, check=line_numbers, cure='As "0-9,250-255".')
+    forbid: str | None = setting(None, check=_check_forbidden, cure='As "0-9,250-255"; of a plane "corners".')
     require: str | None = setting(None, check=line_numbers, cure='As "0-9,250-255".')
     partial_fourier: Annotated[float, Meta(ge=0.5, le=1)] | None = None
     max_jump: Count | None = None
-    shutter: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -563,11 +568,16 @@ class Recipe(Settings):
 
         readouts = LineReadouts((1, 1)) if readouts is None else readouts
         kind, lists = readouts.kind, {"forbid": "forbidden", "require": "required"}
-        limits = {name: value for name, value in vars(self.constraints).items() if value not in (None, False)}
+        limits = {name: value for name, value in vars(self.constraints).items() if value is not None}
         for name in (name for name in limits if name not in kind.limits):
-            got = "a shutter" if name == "shutter" else str(limits[name])
             cure = f"{kind.several.capitalize()} have {', '.join(kind.limits)}." if kind.limits else "Leave it out."
-            raise InputError(f"recipe: constraints.{name}", got, f"none where {kind.several} are chosen", cure)
+            got, wanted = str(limits[name]), f"none where {kind.several} are chosen"
+            raise InputError(f"recipe: constraints.{name}", got, wanted, cure)
+        if "forbid" in limits and (limits["forbid"] == CORNERS) != kind.square:
+            wanted = f'"{CORNERS}" of a plane' if kind.square else "numbers of lines"
+            raise InputError("recipe: constraints.forbid", repr(limits["forbid"]), wanted)
+        if kind.square and limits.pop("forbid", None):
+            limits["shutter"] = True
         numbers = {to: line_numbers(limits.pop(name), f"{to} lines") for name, to in lists.items() if name in limits}
         if kind.square and self.design.start is not None:
             limits["calibration"] = self.design.start
@@ -702,6 +712,7 @@ Settings.renamed = {
     "design.train": "Write block in [design]: a block of lines is an echo train.",
     "design.effective_echo": 'Write order = "interleaved:4" in [design].',
     "shots": _OF_SPIRALS,
+    "constraints.shutter": 'Write forbid = "corners" in [constraints].',
     **dict.fromkeys(("constraints.centre", "constraints.calibration"), "Write start in [design]."),
     "reconstruction.damping": "Write weight in [reconstruction].",
     "simulation.matrix": "Write matrix in [input].",

@@ -27,7 +27,7 @@ _BEHIND = {
     "start lines": ("design.start", "lines"),
     "start samples": ("design.start", "lines"),
     "required samples": ("design.start", "lines"),
-    "calibration region": ("design.start", "constraints.shutter", "constraints.partial_fourier"),
+    "calibration region": ("design.start", "constraints.forbid", "constraints.partial_fourier"),
     "forbidden lines": ("constraints.forbid",),
     "required lines": ("constraints.require", "constraints.forbid", "constraints.partial_fourier"),
     "constraints": tuple(f"constraints.{name}" for name in ("forbid", "require", "partial_fourier", "max_jump")),

@@ -11,7 +11,7 @@ PLANE = ("--encoding", "plane")
 
 def test_a_design_leaves_a_plane_in_its_folder(run: Run, work: Path, tmp_path: Path) -> None:
     out = tmp_path / "plane"
-    limits = ("-s", "constraints.shutter=true", "--start", 4)
+    limits = ("-s", "constraints.forbid=corners", "--start", 4)
     words = ("--acceleration", 6, "--block", 16, *limits, "--recipe", "coarse.toml")
     run("design", "scan.npz", *PLANE, *words, "--out", out, code=(0, 4))
     mask = np.load(out / "mask.npy")

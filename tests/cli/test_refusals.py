@@ -80,11 +80,11 @@ WRONG_WORDS = """
     design scan.npz --lines 8 -s constraints.forbid=x => -s constraints.forbid
     design scan.npz --lines 8 -s constraints.forbid=3-3 -s constraints.require=3-3
     design scan.npz --lines 8 --start 6 -s constraints.forbid=13-13 => --start
-    design scan.npz --lines 8 -s constraints.shutter=true => -s constraints.shutter
+    design scan.npz --lines 8 -s constraints.forbid=corners => -s constraints.forbid
     design scan.npz --lines 8 --strategy poisson-disc
     PLANE --samples 60 -s constraints.forbid=3-3 => -s constraints.forbid
     PLANE --samples 60 --acceleration 4 => --samples
-    PLANE --samples 360 -s constraints.shutter=true --start 18 => --start
+    PLANE --samples 360 -s constraints.forbid=corners --start 18 => --start
     SPOKES --shots 6 --strategy calibrated
     SPOKES
     compare scan.npz --lines 8,12 --acceleration 4 => --lines
@@ -131,8 +131,8 @@ RECIPES = [
     ("design --strategy low-pass", "[design]\nstratgy = 'random'", 3, "recipe mine.toml: design.stratgy"),
     ("compare", "[design]\nuntil_error = 0.1", 2, ""),
     ("protocol", "[design]\nuntil_error = 0.1", 2, ""),
-    ("compare", "[constraints]\nshutter = true", 3, "recipe: constraints.shutter"),
-    ("compare -s constraints.shutter=true", "[design]\nstart = 4", 2, "-s"),
+    ("compare", "[constraints]\nforbid = 'corners'", 3, "recipe: constraints.forbid"),
+    ("compare -s constraints.forbid=corners", "[design]\nstart = 4", 2, "-s"),
     ("protocol --swaps 4", "[constraints]\nmax_jump = 5", 2, ""),
     ("protocol", "[design]\nencoding = 'radial'", 2, ""),
     ("adapt", "[coils]\ncompress = 4", 2, ""),

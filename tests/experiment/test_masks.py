@@ -91,7 +91,7 @@ def test_a_calibration_region_larger_than_the_mask_is_refused(encoding: str, cou
 
 
 def test_no_more_samples_than_the_shutter_leaves() -> None:
-    recipe = Recipe().replacing("design", encoding="plane").replacing("constraints", shutter=True)
+    recipe = Recipe().replacing("design", encoding="plane").replacing("constraints", forbid="corners")
     with refused("number of samples"):
         draw_mask("poisson-disc", (16, 16), 240, recipe)
     plane = PlaneReadouts((16, 16))

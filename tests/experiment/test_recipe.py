@@ -144,13 +144,14 @@ def test_settings_of_a_command_line_are_those_of_a_file() -> None:
         "constraints.forbid=0-9",
         "design.strategy=random",
     ]
-    lists = ["input.centre=40,35", "input.matrix=64,48", "constraints.require=13"]
-    recipe = md.Recipe().with_settings([*texts, *lists, "constraints.shutter=true"])
+    lists = ["input.centre=40,35", "input.matrix=64,48", "constraints.require=13", "companion.trust=true"]
+    recipe = md.Recipe().with_settings([*texts, *lists])
     assert recipe == md.Recipe.of(
         {
             "inference": {"samples": 16},
             "input": {"dims": ["kx", "ky"], "series": {"set": 1}, "centre": [40, 35], "matrix": [64, 48]},
-            "constraints": {"forbid": "0-9", "require": "13", "shutter": True},
+            "constraints": {"forbid": "0-9", "require": "13"},
+            "companion": {"trust": True},
             "design": {"strategy": "random"},
         }
     )

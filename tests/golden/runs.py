@@ -113,7 +113,7 @@ RUNS = {
     "design-plane": GoldenRun("design phantom:t2w --encoding plane --acceleration 8", SMALL),
     "design-plane-coils": GoldenRun("design phantom:t2w --encoding plane --acceleration 6 --start 10", COILS),
     "design-plane-gain": GoldenRun(
-        "design phantom:brain --encoding plane --acceleration 8 -s constraints.shutter=true --block 24 "
+        "design phantom:brain --encoding plane --acceleration 8 -s constraints.forbid=corners --block 24 "
         "--strategy information-gain",
         SMALL,
     ),
