@@ -721,10 +721,10 @@ def closed_form_samples(source: str, shots: ShotReadouts, n_coils: int, recipe: 
     They are of the very object that `load_scan` simulates with the same seed.
     """
     from mri_design.experiment.inputs import PHANTOM_PREFIX
-    from mri_design.scan.simulation import load_phantom_shots, phantom_kind, phantom_names
+    from mri_design.scan.simulation import PHANTOMS, load_phantom_shots
 
     name = source.removeprefix(PHANTOM_PREFIX)
-    if name == source or name not in phantom_names() or phantom_kind(name) != "ellipses":
+    if name == source or name not in PHANTOMS or PHANTOMS[name][2] != "ellipses":
         return None
     settings = recipe.simulation
     phase = "smooth" if settings.phase in (None, "own") else settings.phase

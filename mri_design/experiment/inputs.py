@@ -476,21 +476,22 @@ VOLUME_PART = 4
 def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT_LIMITS) -> KSpaceData | TrajectoryData:
     settings = recipe.simulation
     if source.startswith(PHANTOM_PREFIX):
-        from mri_design.scan.simulation import load_phantom, phantom_kind, phantom_names, phantom_path
+        from mri_design.scan.simulation import PHANTOMS, load_phantom, shipped_phantom
 
         name = source.removeprefix(PHANTOM_PREFIX)
-        if name not in phantom_names():
-            known = ", ".join(PHANTOM_PREFIX + n for n in phantom_names())
-            near = did_you_mean(name, phantom_names()).replace("mean ", f"mean {PHANTOM_PREFIX}")
+        if name not in PHANTOMS:
+            known = ", ".join(PHANTOM_PREFIX + n for n in PHANTOMS)
+            near = did_you_mean(name, PHANTOMS).replace("mean ", f"mean {PHANTOM_PREFIX}")
             raise InputError(field="input", got=repr(source), wanted=f"a file, or one of: {known}", cure=near)
-        if phantom_kind(name) != "kspace":
-            part = VOLUME_PART if phantom_kind(name) == "ellipsoids" else 1
+        kind, path, _ = shipped_phantom(name)
+        if kind != "kspace":
+            part = VOLUME_PART if kind == "ellipsoids" else 1
             rows, columns = recipe.input.simulated
             shape = (rows // part, columns // part)
             phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
             rng = np.random.default_rng([seed, 1])
             return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
-        source = str(phantom_path(name))
+        source = str(path)
     held = read(source, **recipe.input.reading, noise=recipe.input.noise is None, limits=limits)
     return scan_of(held, recipe, seed)
 

@@ -30,6 +30,7 @@ _RING_RADIUS = 0.8  # fields of view: outside the corners, where a loop's field 
 _LOOP_SEGMENTS = 48
 _RIDGE = 1e-7
 _BUMPS, _HIGHEST_BUMP = 12, np.pi / 2
+_CONSTANT = np.ones((1, 1), np.complex128)
 
 
 def pixel_positions(n: int) -> NDArray[np.float64]:
@@ -57,45 +58,33 @@ def checked_shape(shape: object, field: str = "shape") -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
-@dataclass(frozen=True)
-class TrigonometricSeries:
-    """Sum of plane waves whose frequencies are whole multiples of HALF a cycle per field of view.
+Series = NDArray[np.complex128]
+"""Coefficients (2 P + 1, 2 Q + 1) of a sum of plane waves: entry [P + i, Q + j] multiplies ``exp(pi i (i y + j x))``.
 
-    The half cycle makes the series periodic over two fields of view, so that it need not take equal values
-    on opposite edges of the image.
+y and x are in fields of view, so frequencies are whole multiples of HALF a cycle per field of view: the series is
+periodic over two fields of view, and need not take equal values on opposite edges of the image.
+"""
 
-    Parameters
-    ----------
-    coefficients : complex128 array, shape (2 P + 1, 2 Q + 1)
-        Entry ``[P + i, Q + j]`` multiplies ``exp(pi i (i y + j x))``, y and x in fields of view.
-    """
 
-    coefficients: NDArray[np.complex128]
+def series_values(series: Series, y: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.complex128]:
+    """Values of a series at the positions ``y`` by ``x`` (fields of view): shape (len(y), len(x))."""
+    rows, columns = (side // 2 for side in series.shape)
+    waves_y = np.exp(1j * np.pi * np.outer(y, np.arange(-rows, rows + 1)))
+    waves_x = np.exp(1j * np.pi * np.outer(np.arange(-columns, columns + 1), x))
+    return np.asarray(waves_y @ series @ waves_x)
 
-    @property
-    def half_widths(self) -> tuple[int, int]:
-        """Largest index (P, Q) along y and x, in half cycles per field of view."""
-        return self.coefficients.shape[0] // 2, self.coefficients.shape[1] // 2
 
-    def values(self, y: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.complex128]:
-        """Values at the positions ``y`` by ``x`` (fields of view): shape (len(y), len(x))."""
-        rows, columns = self.half_widths
-        waves_y = np.exp(1j * np.pi * np.outer(y, np.arange(-rows, rows + 1)))
-        waves_x = np.exp(1j * np.pi * np.outer(np.arange(-columns, columns + 1), x))
-        values: NDArray[np.complex128] = waves_y @ self.coefficients @ waves_x
-        return values
-
-    def __mul__(self, other: TrigonometricSeries) -> TrigonometricSeries:
-        """Product of the two functions; coefficients convolve and negligible rims are dropped."""
-        product = convolved(self.coefficients, other.coefficients)
-        size, inner = np.abs(product), list[slice]()
-        for axis in (0, 1):
-            largest = size.max(axis=1 - axis)
-            half = len(largest) // 2
-            both_sides = np.maximum(largest[half::-1], largest[half:])  # by distance from the centre
-            kept = int(np.flatnonzero(both_sides >= _SMALLEST_KEPT * size.max())[-1])
-            inner.append(slice(half - kept, half + kept + 1))
-        return TrigonometricSeries(product[tuple(inner)])
+def series_product(one: Series, other: Series) -> Series:
+    """Product of two series as functions; coefficients convolve and negligible rims are dropped."""
+    product = convolved(one, other)
+    size, inner = np.abs(product), list[slice]()
+    for axis in (0, 1):
+        largest = size.max(axis=1 - axis)
+        half = len(largest) // 2
+        both_sides = np.maximum(largest[half::-1], largest[half:])  # by distance from the centre
+        kept = int(np.flatnonzero(both_sides >= _SMALLEST_KEPT * size.max())[-1])
+        inner.append(slice(half - kept, half + kept + 1))
+    return product[tuple(inner)]
 
 
 def convolved(one: NDArray[np.complex128], other: NDArray[np.complex128]) -> NDArray[np.complex128]:
@@ -109,7 +98,7 @@ def convolved(one: NDArray[np.complex128], other: NDArray[np.complex128]) -> NDA
     return np.asarray(scipy.fft.ifft2(product)[: shape[0], : shape[1]])
 
 
-def phase_series(rng: np.random.Generator, amplitude: float = np.pi / 2) -> TrigonometricSeries:
+def phase_series(rng: np.random.Generator, amplitude: float = np.pi / 2) -> Series:
     """Draw ``exp(i phi)`` with a smooth phase ``phi`` as a series: constant plus four slow cosines.
 
     The cosines have half a cycle per field of view along y, x and the diagonals. Each factor
@@ -123,17 +112,13 @@ def phase_series(rng: np.random.Generator, amplitude: float = np.pi / 2) -> Trig
     amplitude : float
         Sum of the cosines' amplitudes in radians: the phase stays within +-amplitude of its constant.
 
-    Returns
-    -------
-    TrigonometricSeries
-
     Notes
     -----
     No local phase: rough, object-like phase has no short series. Smooth phase is the easy case for any
     phase-aware reconstruction and no evidence that one works on scans.
     """
     constant = np.exp(1j * rng.uniform(-np.pi, np.pi))
-    series = TrigonometricSeries(np.array([[constant]]))
+    series = np.array([[constant]])
     shares = rng.dirichlet(np.ones(len(_DIRECTIONS)))
     offsets = rng.uniform(-np.pi, np.pi, len(_DIRECTIONS))
     orders = np.arange(-_BESSEL_ORDERS, _BESSEL_ORDERS + 1)
@@ -142,7 +127,7 @@ def phase_series(rng: np.random.Generator, amplitude: float = np.pi / 2) -> Trig
         laid = np.diag(factor) if column == row else np.diag(factor)[:, ::-1]  # along the lattice direction
         if 0 in (row, column):
             laid = factor[np.newaxis, :] if row == 0 else factor[:, np.newaxis]
-        series = series * TrigonometricSeries(laid)
+        series = series_product(series, laid)
     return series
 
 
@@ -223,7 +208,7 @@ def rough_phase(
     return phase
 
 
-def coil_series(n_coils: int, rng: np.random.Generator) -> tuple[TrigonometricSeries, ...]:
+def coil_series(n_coils: int, rng: np.random.Generator) -> tuple[Series, ...]:
     """Draw the complex sensitivities of a ring of coils, each as a short trigonometric series.
 
     Circular loops stand on a ring around the field of view, facing inwards, with jittered places and a random
@@ -239,7 +224,7 @@ def coil_series(n_coils: int, rng: np.random.Generator) -> tuple[TrigonometricSe
 
     Returns
     -------
-    tuple of TrigonometricSeries
+    tuple of Series
         One per coil. Their root-sum-of-squares is one only to within a per cent (it is what the fit leaves):
         see `root_sum_of_squares`.
 
@@ -255,7 +240,7 @@ def coil_series(n_coils: int, rng: np.random.Generator) -> tuple[TrigonometricSe
     """
     require_counts(least=1, most=MOST_COILS, n_coils=n_coils)
     if n_coils == 1:
-        return (TrigonometricSeries(np.ones((1, 1), np.complex128)),)
+        return (_CONSTANT,)
     points = (np.arange(_FIT_POINTS) + 0.5) / _FIT_POINTS - 0.5
     start = rng.uniform(0, 2 * np.pi)
     spacing = 2 * np.pi / n_coils
@@ -268,14 +253,14 @@ def coil_series(n_coils: int, rng: np.random.Generator) -> tuple[TrigonometricSe
     waves = np.exp(1j * np.pi * np.outer(points, np.arange(-_HALF_WIDTH, _HALF_WIDTH + 1)))
     gram = waves.conj().T @ waves
     solver = np.linalg.solve(gram + _RIDGE * points.size * np.eye(gram.shape[0]), waves.conj().T)
-    return tuple(TrigonometricSeries(solver @ field @ solver.T) for field in fields)
+    return tuple(solver @ field @ solver.T for field in fields)
 
 
 def root_sum_of_squares(
-    series: tuple[TrigonometricSeries, ...], y: NDArray[np.float64], x: NDArray[np.float64]
+    series: tuple[Series, ...], y: NDArray[np.float64], x: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Root-sum-of-squares over coils on the rectangle of positions ``y`` by ``x`` (fields of view)."""
-    return np.sqrt(sum(np.abs(s.values(y, x)) ** 2 for s in series))
+    return np.sqrt(sum(np.abs(series_values(one, y, x)) ** 2 for one in series))
 
 
 def simulate_coil_maps(shape: int | tuple[int, int], n_coils: int, rng: np.random.Generator) -> NDArray[np.complex64]:
@@ -304,10 +289,10 @@ def simulate_coil_maps(shape: int | tuple[int, int], n_coils: int, rng: np.rando
     return normalised_maps(coil_series(n_coils, rng), (rows, columns))
 
 
-def normalised_maps(series: tuple[TrigonometricSeries, ...], shape: tuple[int, int]) -> NDArray[np.complex64]:
+def normalised_maps(series: tuple[Series, ...], shape: tuple[int, int]) -> NDArray[np.complex64]:
     """The series at the pixels' centres, divided by their root-sum-of-squares: (coil, ky, kx)."""
     y, x = pixel_positions(shape[0]), pixel_positions(shape[1])
-    maps = np.stack([s.values(y, x) for s in series])
+    maps = np.stack([series_values(one, y, x) for one in series])
     return (maps / root_sum_of_squares(series, y, x)).astype(np.complex64)
 
 
@@ -335,8 +320,6 @@ Weight = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.complex
 _MOST_SUBPIXELS = 64
 _BAND_SAMPLES = 1 << 19  # subpixels rasterised at once, to bound the memory
 _MOST_AT_ONCE = 1 << 17  # positions times waves, to stay in the cache
-_NEGLIGIBLE = 1e-8  # coefficient of a wave over the largest: far below complex64 k-space
-_CONSTANT = TrigonometricSeries(np.ones((1, 1), np.complex128))
 
 
 @dataclass(frozen=True)
@@ -459,7 +442,7 @@ class EllipsePhantom:
         return total
 
     def kspace(
-        self, shape: int | tuple[int, int], modulations: Sequence[TrigonometricSeries] = (_CONSTANT,)
+        self, shape: int | tuple[int, int], modulations: Sequence[Series] = (_CONSTANT,)
     ) -> NDArray[np.complex128]:
         """Samples of the spectrum on a Cartesian grid, scaled as the centred orthonormal FFT scales.
 
@@ -470,7 +453,7 @@ class EllipsePhantom:
         ----------
         shape : int or (int, int)
             Grid (ky, kx), DC at ``N // 2``.
-        modulations : sequence of TrigonometricSeries
+        modulations : sequence of Series
             Each multiplies the scene (phase, sensitivity of a coil); their waves shift the spectrum by half cycles.
 
         Returns
@@ -484,7 +467,7 @@ class EllipsePhantom:
         """
         sides = checked_shape(shape)
         # The spectrum at every half cycle, with as many beyond the grid as waves shift it by.
-        margins = [max(one.half_widths[axis] for one in modulations) for axis in (0, 1)]
+        margins = [max(one.shape[axis] // 2 for one in modulations) for axis in (0, 1)]
         ky, kx = (
             np.arange(-2 * (n // 2) - more, -2 * (n // 2) + more + 2 * (n - 1) + 1) / 2
             for n, more in zip(sides, margins, strict=True)
@@ -493,11 +476,11 @@ class EllipsePhantom:
         made = []
         for one in modulations:  # the sum over its waves of coefficient times shifted spectrum, at whole cycles
             rows, columns = (
-                slice(more - half, side - more + half)
-                for more, half, side in zip(margins, one.half_widths, fine.shape, strict=True)
+                slice(more - size // 2, side - more + size // 2)
+                for more, size, side in zip(margins, one.shape, fine.shape, strict=True)
             )
-            window, (n, m) = fine[rows, columns], one.coefficients.shape
-            sums = convolved(window, one.coefficients)
+            window, (n, m) = fine[rows, columns], one.shape
+            sums = convolved(window, one)
             made.append(sums[n - 1 : len(window) : 2, m - 1 : window.shape[1] : 2])
         return np.stack(made)
 
@@ -505,7 +488,7 @@ class EllipsePhantom:
         self,
         trajectory: ArrayLike,
         shape: int | tuple[int, int],
-        modulations: Sequence[TrigonometricSeries] = (_CONSTANT,),
+        modulations: Sequence[Series] = (_CONSTANT,),
     ) -> NDArray[np.complex128]:
         """Samples of the spectrum anywhere, scaled as those of `kspace`.
 
@@ -519,7 +502,7 @@ class EllipsePhantom:
             Columns (ky, kx) in cycles per field of view.
         shape : int or (int, int)
             Grid (ky, kx) whose orthonormal FFT sets the scale; samples may lie beyond it.
-        modulations : sequence of TrigonometricSeries
+        modulations : sequence of Series
             What multiplies the scene, one for each coil.
 
         Returns
@@ -583,15 +566,15 @@ def _jinc(
     return np.divide(2 * scipy.special.j1(z), z, out=np.ones_like(z), where=z > 1e-12)
 
 
-def _joint_waves(series: Sequence[TrigonometricSeries]) -> tuple[NDArray[np.float64], NDArray[np.complex128]]:
+def _joint_waves(series: Sequence[Series]) -> tuple[NDArray[np.float64], NDArray[np.complex128]]:
     """Frequencies (wave, 2) in cycles per field of view that any of the series has, and all coefficients on them."""
-    half_y, half_x = (max(s.half_widths[axis] for s in series) for axis in (0, 1))
+    half_y, half_x = (max(one.shape[axis] // 2 for one in series) for axis in (0, 1))
     joint = np.zeros((len(series), 2 * half_y + 1, 2 * half_x + 1), np.complex128)
-    for row, s in zip(joint, series, strict=True):
-        (y, x), (n, m) = (half_y - s.half_widths[0], half_x - s.half_widths[1]), s.coefficients.shape
-        row[y : y + n, x : x + m] = s.coefficients
+    for row, one in zip(joint, series, strict=True):
+        n, m = one.shape
+        row[half_y - n // 2 : half_y + n // 2 + 1, half_x - m // 2 : half_x + m // 2 + 1] = one
     sizes = np.abs(joint).max(axis=0)
-    kept = np.argwhere(sizes > _NEGLIGIBLE * sizes.max())
+    kept = np.argwhere(sizes > _SMALLEST_KEPT * sizes.max())
     return (kept - [half_y, half_x]) / 2, joint[:, kept[:, 0], kept[:, 1]]
 
 

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import skimage  # whose parts are loaded when they are first used
@@ -33,13 +33,14 @@ from mri_design.scan.scenes import (
     MOST_COILS,
     EllipsePhantom,
     EllipsoidPhantom,
-    TrigonometricSeries,
     checked_shape,
     coil_series,
     normalised_maps,
     phase_series,
     root_sum_of_squares,
     rough_phase,
+    series_product,
+    series_values,
     simulate_coil_maps,
     smooth_phase,
 )
@@ -129,66 +130,6 @@ def _resized(image: NDArray[Any], target: tuple[int, int]) -> NDArray[Any]:
     return resized
 
 
-EllipsePhase = Literal["smooth", "none"]
-
-
-def drawn_object(
-    phantom: EllipsePhantom,
-    shape: int | tuple[int, int],
-    *,
-    phase: EllipsePhase,
-    n_coils: int,
-    rng: np.random.Generator,
-) -> tuple[tuple[TrigonometricSeries, ...], float, NDArray[Any], NDArray[np.complex64] | None]:
-    """Draw phase and coils, in this order, which all simulated scans of a scene share, however they sample k-space.
-
-    Parameters
-    ----------
-    phantom : EllipsePhantom
-        The scene.
-    shape : int or (int, int)
-        Grid (ky, kx) of reference and maps. The same generator state gives the same object on every grid.
-    phase : {"smooth", "none"}
-        Smooth phase as a trigonometric series (`phase_series`), or none.
-    n_coils : int
-        Receive coils, 1 to 128; their sensitivities are trigonometric series (`coil_series`).
-    rng : numpy Generator
-        Source of both.
-
-    Returns
-    -------
-    modulations : tuple of TrigonometricSeries
-        Phase times sensitivity of each coil; k-space of the scene times these, divided by ``level``, is the scan's.
-    level : float
-        99.5th percentile of the magnitude of the scene's pixel averages.
-    reference : float64 or complex128 array, shape (ky, kx)
-        Pixel averages of scene x phase x rho, divided by ``level``, with rho the root-sum-of-squares of the coils.
-    maps : complex64 array, shape (coil, ky, kx), or None
-        Sensitivities divided by rho at the pixels' centres; None for one coil, which has the sensitivity 1.
-
-    Raises
-    ------
-    InputError
-        On a wrong setting, or a scene too dark to scale.
-    """
-    require_instance(EllipsePhantom, wanted="an EllipsePhantom", phantom=phantom)
-    require_random(rng)
-    grid = checked_shape(shape)
-    if phase not in ("smooth", "none"):
-        raise InputError("phase", repr(phase), "smooth or none for ellipses")
-    wave = phase_series(rng) if phase == "smooth" else None
-    coils = coil_series(n_coils, rng)
-
-    def weight(y: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.complex128]:
-        rho = root_sum_of_squares(coils, y, x)
-        return rho.astype(np.complex128) if wave is None else rho * wave.values(y, x)
-
-    truth = phantom.image(grid, weight=weight)
-    level = bright_level(truth, phantom.name)
-    modulations = tuple(s if wave is None else s * wave for s in coils)
-    return modulations, level, truth / level, None if n_coils == 1 else normalised_maps(coils, grid)
-
-
 ImagePhase = Literal["own", "smooth", "rough", "none"]
 
 
@@ -253,26 +194,28 @@ def simulate_scan(
     shape = (truth.shape[1], truth.shape[2])
     maps = None if n_coils == 1 else simulate_coil_maps(shape, n_coils, rng)
     coil_images = truth[:, None] if maps is None else maps * truth[:, None]
-    header = {**images.header, "phase": phase}
-    made = noisy_scan(CentredFFT(shape)(coil_images), truth, maps, noise, images.name, header, rng)
-    made = replace(made, provenance=replace(images.provenance, simulated="images"))
-    if images.geometry is None:
-        return replace(made, source=images.source)
-    first = fitted_geometry(images.geometry, images.images.shape[1:], matrix)
-    places = tuple(first.slice_after(number) for number in range(images.n_slices))
-    return replace(made, geometry=places, source=images.source)
+    known: dict[str, Any] = {"name": images.name, "header": {**images.header, "phase": phase}, "source": images.source}
+    known["provenance"] = replace(images.provenance, simulated="images")
+    if images.geometry is not None:
+        first = fitted_geometry(images.geometry, images.images.shape[1:], matrix)
+        known["geometry"] = tuple(first.slice_after(number) for number in range(images.n_slices))
+    made: KSpaceData = _noisy_scan(CentredFFT(shape)(coil_images), truth, maps, noise, rng, **known)
+    return made
+
+
+EllipsePhase = Literal["smooth", "none"]
 
 
 def simulate_ellipse_scan(
     phantom: EllipsePhantom,
     shape: int | tuple[int, int],
     *,
+    trajectory: ArrayLike | None = None,
     noise: float = 0.007,
     phase: EllipsePhase = "smooth",
     n_coils: int = 1,
     rng: np.random.Generator,
-    header: Mapping[str, str] | None = None,
-) -> KSpaceData:
+) -> Any:
     """Make k-space from ellipses without ever rasterising them: phase and coils included, in closed form.
 
     Parameters
@@ -281,6 +224,8 @@ def simulate_ellipse_scan(
         The scene; its field of view is the scan's.
     shape : int or (int, int)
         Grid (ky, kx).
+    trajectory : float array, shape (..., 2), optional
+        Columns (ky, kx) in cycles per field of view, shot after shot; all lines of the grid by default.
     noise : float
         As for `simulate_scan`: standard deviation per real component, relative to the 99.5th percentile of
         the reference's magnitude.
@@ -289,14 +234,12 @@ def simulate_ellipse_scan(
     n_coils : int
         Receive coils, 1 to 128; their sensitivities are trigonometric series (`coil_series`).
     rng : numpy Generator
-        Drawn from in the order phase, coils, noise.
-    header : mapping of str to str, optional
-        Provenance to hand on.
+        Drawn from in the order phase, coils, noise: one state gives one object on every grid and trajectory.
 
     Returns
     -------
-    KSpaceData
-        All lines measured. With coils, ``coil_maps`` are the sensitivities divided by their
+    KSpaceData or TrajectoryData
+        All samples measured. With coils, ``coil_maps`` are the sensitivities divided by their
         root-sum-of-squares rho at the pixels' centres, and ``reference`` is the pixel average of
         scene x phase x rho: coil c's image is ``S_c f = (S_c / rho) (rho f)``, so ``rho f`` is what a SENSE
         reconstruction with these maps aims at (rho is within a few per cent of one). One coil: no maps,
@@ -305,7 +248,7 @@ def simulate_ellipse_scan(
     Raises
     ------
     InputError
-        On a wrong setting, or a scene too dark to scale.
+        On a wrong setting, a scene too dark to scale, and a trajectory that leaves the grid or is in other units.
 
     Notes
     -----
@@ -314,57 +257,70 @@ def simulate_ellipse_scan(
     has numbers). Errors near that floor do not rank methods. The image that a
     complete noise-free scan shows comes from the same call with ``noise=0`` and a generator of the same seed.
     """
+    require_instance(EllipsePhantom, wanted="an EllipsePhantom", phantom=phantom)
+    require_random(rng)
     grid = checked_shape(shape)
-    modulations, level, reference, maps = drawn_object(phantom, grid, phase=phase, n_coils=n_coils, rng=rng)
-    header = {**(header or {}), "phase": phase}
-    kspace = phantom.kspace(grid, modulations)[None] / level
-    return noisy_scan(kspace, reference[None], maps, noise, phantom.name, header, rng).known(simulated="ellipses")
+    shots = None if trajectory is None else checked_trajectory(trajectory, grid)
+    require_choice(get_args(EllipsePhase), phase=phase)
+    wave = phase_series(rng) if phase == "smooth" else None
+    coils = coil_series(n_coils, rng)
+
+    def weight(y: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.complex128]:
+        rho = root_sum_of_squares(coils, y, x)
+        return rho.astype(np.complex128) if wave is None else rho * series_values(wave, y, x)
+
+    truth = phantom.image(grid, weight=weight)
+    level = bright_level(truth, phantom.name)
+    maps = None if n_coils == 1 else normalised_maps(coils, grid)
+    modulations = [one if wave is None else series_product(one, wave) for one in coils]
+    if shots is None:
+        kspace = phantom.kspace(grid, modulations)[None]
+    else:
+        kspace = phantom.samples(shots.reshape(-1, 2), grid, modulations)[None]
+    known: dict[str, Any] = {"name": phantom.name, "header": {"phase": phase}}
+    known["provenance"] = Provenance(simulated="ellipses")
+    return _noisy_scan(kspace / level, truth[None] / level, maps, noise, rng, shots=shots, **known)
 
 
-def with_noise(kspace: NDArray[np.complex128], noise: float, rng: np.random.Generator) -> NDArray[np.complex64]:
-    """Samples in single precision with white noise of a standard deviation per real component."""
-    require_numbers(noise=noise)
-    if noise > 0:
-        kspace = kspace + noise * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
-    return kspace.astype(np.complex64)
-
-
-def settings_text(noise: float, n_coils: int, shape: tuple[int, ...]) -> dict[str, str]:
-    """Entries of a header about the settings of a simulation."""
-    return {
-        "noise": f"white, standard deviation {noise:g} per real component",
-        "coils": str(n_coils),
-        "matrix": f"{shape[0]} x {shape[1]}",
-    }
-
-
-def noisy_scan(
+def _noisy_scan(
     kspace: NDArray[np.complex128],
     truth: NDArray[Any],
     maps: NDArray[np.complex64] | None,
     noise: float,
-    name: str,
-    header: Mapping[str, str],
     rng: np.random.Generator,
-) -> KSpaceData:
-    """Add the noise and pack everything that is known about the simulated scan."""
-    return KSpaceData(
-        kspace=with_noise(kspace, noise, rng),
-        measured=np.ones(kspace.shape[-2], dtype=np.bool_),
-        name=name,
-        noise_variance=noise * noise if noise > 0 else None,
-        coil_maps=None if maps is None else np.repeat(maps[None], kspace.shape[0], axis=0),
-        reference=truth.astype(np.complex64),
-        header={**header, **settings_text(noise, kspace.shape[1], kspace.shape[2:])},
-    )
+    *,
+    shots: NDArray[np.float64] | None = None,
+    header: Mapping[str, str],
+    **known: Any,
+) -> Any:
+    """Add white noise and pack everything that is known about the simulated scan, on a grid or along shots."""
+    require_numbers(noise=noise)
+    if noise > 0:
+        kspace = kspace + noise * (rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape))
+    rows, columns = truth.shape[-2:]
+    known |= {
+        "noise_variance": noise * noise if noise > 0 else None,
+        "coil_maps": None if maps is None else np.repeat(maps[None], kspace.shape[0], axis=0),
+        "reference": truth.astype(np.complex64),
+        "header": {
+            **header,
+            "noise": f"white, standard deviation {noise:g} per real component",
+            "coils": str(kspace.shape[1]),
+            "matrix": f"{rows} x {columns}",
+        },
+    }
+    samples = kspace.astype(np.complex64)
+    if shots is None:
+        return KSpaceData(samples, np.ones(rows, dtype=np.bool_), **known)
+    count = int(np.prod(shots.shape[:-2]))
+    return TrajectoryData(samples, shots.reshape(-1, 2), (rows, columns), n_readouts=count, **known)
 
 
 _TABLES = ReadLimits(max_text_bytes=1 << 20)
 PhantomKind = Literal["ellipses", "ellipsoids", "images", "kspace"]
 """A table of ellipses or of ellipsoids, a magnitude slice from which k-space is simulated, or raw measured k-space."""
 
-
-_ENTRIES: dict[str, tuple[str, str, PhantomKind]] = {
+PHANTOMS: dict[str, tuple[str, str, PhantomKind]] = {
     "shepp-logan": ("shepp_logan.json", "shepp_logan.header.json", "ellipses"),
     "brain": ("brain.json", "brain.header.json", "ellipses"),
     "head-3d": ("head_3d.json", "head_3d.header.json", "ellipsoids"),
@@ -375,23 +331,7 @@ _ENTRIES: dict[str, tuple[str, str, PhantomKind]] = {
     "lf-fse": ("lf_7A_fse_volume.npz", "lf_7A_fse_volume.json", "kspace"),
     "head-16ch": ("head_16ch_slice.npz", "head_16ch_slice.json", "kspace"),
 }
-"""Files of a phantom's data and of its header, and its kind."""
-
-
-def phantom_names() -> tuple[str, ...]:
-    """Names of the shipped phantoms."""
-    return tuple(_ENTRIES)
-
-
-def phantom_kind(name: str) -> PhantomKind:
-    """Kind of a shipped phantom: "ellipses", "ellipsoids", "images" or "kspace".
-
-    Raises
-    ------
-    InputError
-        On an unknown name.
-    """
-    return _entry(name)[2]
+"""Shipped phantoms by name: the files of the data and of the header, and the kind."""
 
 
 def phantoms_folder() -> Path:
@@ -404,43 +344,35 @@ def phantoms_folder() -> Path:
     """
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "phantoms", package.parent / "phantoms"):
-        if (folder / _ENTRIES["shepp-logan"][0]).is_file():
+        if (folder / PHANTOMS["shepp-logan"][0]).is_file():
             return folder
     got = "no folder with phantoms, neither inside the package nor next to it"
     raise InputError("phantoms", got, "the data files that belong to it", "Install mri-design again.")
 
 
-def phantom_path(name: str) -> Path:
-    """Path of a shipped phantom's data file; raw scans are read with the package's file readers.
+def shipped_phantom(name: str) -> tuple[PhantomKind, Path, dict[str, Any]]:
+    """Kind, data file and header (source, licence, checksum ``sha256``, caveats) of a shipped phantom.
 
     Raises
     ------
     InputError
         On an unknown name or an incomplete installation.
     """
-    return phantoms_folder() / _entry(name)[0]
+    if not isinstance(name, str) or name not in PHANTOMS:
+        raise InputError("phantom", repr(name), "one of " + ", ".join(PHANTOMS))
+    (data, header, kind), folder = PHANTOMS[name], phantoms_folder()
+    return kind, folder / data, read_json_table(folder / header, _TABLES)
 
 
-def phantom_header(name: str) -> dict[str, Any]:
-    """The phantom's header: source, licence, checksum (``sha256``), caveats.
-
-    Raises
-    ------
-    InputError
-        On an unknown name or an incomplete installation.
-    """
-    return read_json_table(phantoms_folder() / _entry(name)[1], _TABLES)
-
-
-def read_shipped(name: str) -> EllipsePhantom | EllipsoidPhantom | ImageStack:
-    """A shipped scene or magnitude slice, by name; a slice has the text of its header.
+def read_shipped(name: str) -> tuple[EllipsePhantom | EllipsoidPhantom | ImageStack, dict[str, str]]:
+    """A shipped scene or magnitude slice by name, and the entries of its header that people read.
 
     Raises
     ------
     InputError
         On an unknown name, a measured scan, or a file that does not match its header.
     """
-    kind, path, header = phantom_kind(name), phantom_path(name), phantom_header(name)
+    kind, path, header = shipped_phantom(name)
     if kind == "kspace":
         cure = f"Read {path.name} like any scan file."
         raise InputError("phantom", f"{name}, a measured scan", "a phantom to simulate", cure)
@@ -448,11 +380,12 @@ def read_shipped(name: str) -> EllipsePhantom | EllipsoidPhantom | ImageStack:
     if checksum != header.get("sha256"):
         cure = "The file was changed or damaged; install mri-design again."
         raise InputError(path.name, f"checksum {checksum[:12]}...", "the checksum on its header", cure)
+    wanted = ("title", "anatomy", "subject", "sequence", "licence", "citation", "caveat")
+    text = {key: str(header[key]) for key in wanted if key in header}
     if kind != "images":
-        return _scene(name, read_json_table(path, _TABLES)[kind])
+        return _scene(name, read_json_table(path, _TABLES)[kind]), text
     with np.load(path, allow_pickle=False) as archive:
-        images = archive[header["key"]].astype(np.float32)
-    return ImageStack(images=images, name=name, header=text_of_header(header))
+        return ImageStack(archive[header["key"]].astype(np.float32), name, text), text
 
 
 def _scene(name: str, rows: list[dict[str, Any]]) -> EllipsePhantom | EllipsoidPhantom:
@@ -462,18 +395,6 @@ def _scene(name: str, rows: list[dict[str, Any]]) -> EllipsePhantom | EllipsoidP
     if centres.shape[1] == 3:
         return EllipsoidPhantom(centres, axes, strengths, name)
     return EllipsePhantom(centres, axes, np.deg2rad([row["angle_degrees"] for row in rows]), strengths, name)
-
-
-def text_of_header(header: dict[str, Any]) -> dict[str, str]:
-    """The entries of a header that people read, as text."""
-    wanted = ("title", "anatomy", "subject", "sequence", "licence", "citation", "caveat")
-    return {key: str(header[key]) for key in wanted if key in header}
-
-
-def _entry(name: str) -> tuple[str, str, PhantomKind]:
-    if not isinstance(name, str) or name not in _ENTRIES:
-        raise InputError("phantom", repr(name), "one of " + ", ".join(_ENTRIES))
-    return _ENTRIES[name]
 
 
 _USUAL_SIDE, _VOLUME_SIDE = 256, 64
@@ -518,13 +439,15 @@ def load_phantom(
     InputError
         On an unknown name, a raw scan's name, or a wrong setting.
     """
-    scene, header = read_shipped(name), text_of_header(phantom_header(name))
+    scene, header = read_shipped(name)
     grid = _USUAL_SIDE if shape is None else shape
     if isinstance(scene, ImageStack):
         return simulate_scan(scene, matrix=grid, noise=noise, phase=phase, n_coils=n_coils, rng=rng)
+    made: KSpaceData
     if isinstance(scene, EllipsePhantom):
         own = cast("EllipsePhase", phase)
-        return simulate_ellipse_scan(scene, grid, noise=noise, phase=own, n_coils=n_coils, rng=rng, header=header)
+        made = simulate_ellipse_scan(scene, grid, noise=noise, phase=own, n_coils=n_coils, rng=rng)
+        return replace(made, header={**header, **made.header})
     if n_coils != 1:
         got = f"{n_coils} for {name}, whose k-space is known in closed form for one coil"
         raise InputError("coils", got, "1", "Several coils: phantom:brain, or an image.")
@@ -532,8 +455,10 @@ def load_phantom(
     truth = scene.image(grid[0], grid)
     level = bright_level(truth, scene.name)
     planes = scene.planes(grid[0], grid)[:, np.newaxis] / level
-    made = noisy_scan(planes, truth / level, None, noise, scene.name, header, rng)
-    return replace(made, volume=True).known(simulated="ellipsoids")
+    known: dict[str, Any] = {"name": scene.name, "header": header, "volume": True}
+    known["provenance"] = Provenance(simulated="ellipsoids")
+    made = _noisy_scan(planes, truth / level, None, noise, rng, **known)
+    return made
 
 
 def load_phantom_shots(
@@ -571,23 +496,11 @@ def load_phantom_shots(
     InputError
         On a name that is no ellipse scene, a wrong setting, and a trajectory that leaves the grid or is in other units.
     """
-    scene = read_shipped(name)
+    scene, header = read_shipped(name)
     if not isinstance(scene, EllipsePhantom):
-        fitting = ", ".join(other for other, entry in _ENTRIES.items() if entry[2] == "ellipses")
-        raise InputError("phantom", f"{name} ({phantom_kind(name)})", f"one of {fitting}")
-    grid = checked_shape(shape)
-    shots = checked_trajectory(trajectory, grid)
-    k, n_readouts = shots.reshape(-1, 2), int(np.prod(shots.shape[:-2]))
-    modulations, level, reference, maps = drawn_object(scene, grid, phase=phase, n_coils=n_coils, rng=rng)
-    return TrajectoryData(
-        with_noise(scene.samples(k, grid, modulations) / level, noise, rng)[None],
-        k,
-        grid,
-        n_readouts=n_readouts,
-        reference=reference.astype(np.complex64)[None],
-        coil_maps=None if maps is None else maps[None],
-        noise_variance=noise * noise if noise > 0 else None,
-        name=scene.name,
-        header=text_of_header(phantom_header(name)) | {"phase": phase} | settings_text(noise, n_coils, grid),
-        provenance=Provenance(simulated="ellipses"),
+        fitting = ", ".join(other for other, entry in PHANTOMS.items() if entry[2] == "ellipses")
+        raise InputError("phantom", f"{name} ({PHANTOMS[name][2]})", f"one of {fitting}")
+    made: TrajectoryData = simulate_ellipse_scan(
+        scene, shape, trajectory=trajectory, noise=noise, phase=phase, n_coils=n_coils, rng=rng
     )
+    return replace(made, header={**header, **made.header})

@@ -15,7 +15,7 @@ from mri_design.experiment import TRAINING_RULES
 from mri_design.experiment.reconstruction import METHODS
 from mri_design.kinds import designed_kinds
 from mri_design.runs.protocol import RULES
-from mri_design.scan.simulation import phantom_names
+from mri_design.scan.simulation import PHANTOMS
 from mri_design.sequences import shipped_scanners
 from tests.cli.conftest import REPOSITORY
 from tests.cli.folders import Run
@@ -29,7 +29,7 @@ def test_every_verb_has_a_help_and_an_example(run: Run, verb: str) -> None:
 
 
 def test_the_names_in_the_help_are_the_real_ones(run: Run) -> None:
-    assert phantom_names() == options.PHANTOMS
+    assert tuple(PHANTOMS) == options.PHANTOMS
     texts = {verb: " ".join(run(verb, "--help").output.replace("│", " ").split()) for verb in VERBS}
     assert all(name in texts["recon"] for name in METHODS)
     assert all(name in texts["export"] for name in shipped_scanners())
