@@ -31,9 +31,9 @@ from mri_design.evidence.held_back import (
     MODELS,
     SHARES,
     ModelName,
-    SpectralCorrection,
     bands,
     unmeasured,
+    with_band_factors,
 )
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import DesignPlan
@@ -121,7 +121,7 @@ def case(
     return Case(model, share, products, powers, one, lines, image, truth)
 
 
-def learnt(found: list[list[Case]], model: ModelName) -> SpectralCorrection:
+def learnt(found: list[list[Case]], model: ModelName) -> Numbers:
     """Least-squares factors of every fraction of lines, all heads together, each of energy one."""
     rows = []
     for share in SHARES:
@@ -129,7 +129,7 @@ def learnt(found: list[list[Case]], model: ModelName) -> SpectralCorrection:
         products = np.sum([case.products for case in those], axis=0)
         powers = np.sum([case.powers for case in those], axis=0)
         rows.append(np.where(powers > 0, products / np.maximum(powers, np.finfo(float).tiny), 1.0))
-    return SpectralCorrection(np.array(rows).reshape(len(SHARES), len(KY_EDGES) - 1, len(KX_EDGES) - 1).round(3))
+    return np.array(rows).reshape(len(SHARES), len(KY_EDGES) - 1, len(KX_EDGES) - 1).round(3)
 
 
 def judged(found: list[list[Case]], model: ModelName) -> list[dict[str, object]]:
@@ -139,7 +139,7 @@ def judged(found: list[list[Case]], model: ModelName) -> list[dict[str, object]]
         factors = learnt([head for i, head in enumerate(found) if i // 4 % 2 != half], model)
         unseen = [case for i, head in enumerate(found) if i // 4 % 2 == half for case in head if case.model == model]
         for case in unseen:
-            after = factors.applied(case.slice_model, case.lines, case.image, strength=1.0)
+            after = with_band_factors(factors, case.slice_model, case.lines, case.image, strength=1.0)
             pair = [measure(image, case.truth).relative_l2 for image in (case.image, after)]
             changes[case.share].append(100 * (pair[1] / pair[0] - 1))
     return [
@@ -148,12 +148,12 @@ def judged(found: list[list[Case]], model: ModelName) -> list[dict[str, object]]
     ]
 
 
-def document(factors: dict[ModelName, SpectralCorrection], rows: dict[ModelName, list[dict[str, object]]]) -> str:
+def document(factors: dict[ModelName, Numbers], rows: dict[ModelName, list[dict[str, object]]]) -> str:
     """The page."""
     text = [TEXT]
     for model, of_model in factors.items():
         text += [f"## Sites: {model}\n", markdown_text(rows[model]), ""]
-        for share, table in zip(SHARES, of_model.table, strict=True):
+        for share, table in zip(SHARES, of_model, strict=True):
             columns = [f"kx {low:g} to {high:g}" for low, high in pairwise(KX_EDGES)]
             named = [
                 {"ky": f"{low:g} to {high:g}", **dict(zip(columns, row, strict=True))}
@@ -184,7 +184,7 @@ def main() -> None:
     with ProcessPoolExecutor(chosen.jobs) as pool:
         found = list(pool.map(cases, range(chosen.heads)))
     factors = {model: learnt(found, model) for model in MODELS}
-    rows = [f'"{model}": {json.dumps(of.table.tolist())}' for model, of in factors.items()]
+    rows = [f'"{model}": {json.dumps(of.tolist())}' for model, of in factors.items()]
     write_text(chosen.table, "{" + ",\n ".join(rows) + "}\n")
     write_text(chosen.report, document(factors, {model: judged(found, model) for model in MODELS}))
 

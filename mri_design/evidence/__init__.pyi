@@ -1,13 +1,13 @@
 """Measured lines that are held back from a reconstruction to choose its model, its correction and its error bars."""
 
 from .companions import CompanionChoice as CompanionChoice
-from .companions import CompanionPrior as CompanionPrior
 from .companions import LastStage as LastStage
 from .companions import Offered as Offered
 from .companions import RigidMotion as RigidMotion
 from .companions import alikeness as alikeness
 from .companions import carried as carried
 from .companions import choose_companions as choose_companions
+from .companions import companion_limit as companion_limit
 from .companions import counting_on as counting_on
 from .companions import expected_image as expected_image
 from .companions import is_non_local as is_non_local
@@ -18,6 +18,8 @@ from .companions import matched as matched
 from .companions import mean_stages as mean_stages
 from .companions import register as register
 from .companions import renew_companions as renew_companions
+from .companions import repeat_doubt as repeat_doubt
+from .companions import with_block_of as with_block_of
 from .error_bars import ErrorEvidence as ErrorEvidence
 from .error_bars import HeldBackEnergy as HeldBackEnergy
 from .error_bars import PosteriorDraws as PosteriorDraws
@@ -44,11 +46,12 @@ from .held_back import NARROW_CENTRE as NARROW_CENTRE
 from .held_back import HeldBack as HeldBack
 from .held_back import ModelName as ModelName
 from .held_back import PhaseChoice as PhaseChoice
-from .held_back import SpectralCorrection as SpectralCorrection
+from .held_back import band_factors as band_factors
 from .held_back import bands as bands
 from .held_back import best_model as best_model
 from .held_back import choose_phase as choose_phase
 from .held_back import hold_back as hold_back
-from .held_back import shipped_spectral_correction as shipped_spectral_correction
+from .held_back import shipped_band_factors as shipped_band_factors
 from .held_back import strength as strength
 from .held_back import unmeasured as unmeasured
+from .held_back import with_band_factors as with_band_factors

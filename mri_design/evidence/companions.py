@@ -541,60 +541,49 @@ REPEAT_ANEW = 0.1
 has what that gains)."""
 
 
-@dataclass(frozen=True)
-class CompanionPrior:
-    """How other images of the object act in the prior.
+Strength = Literal["careful", "moderate", "strong"]
+"""How much other images may ask of the image."""
+
+
+def companion_limit(strength: Strength, share: float) -> float:
+    """Largest rate of a companion's block, per standard deviation of the noise (results/companions has the trials).
+
+    The fewer readouts are measured, the weaker other images may act before lesions lose contrast.
 
     Parameters
     ----------
     strength : {"careful", "moderate", "strong"}
-        How much they may ask of the image.
-    trusted : bool
-        Whether they are used whatever the lines held back say of them.
+        The recipe's.
+    share : float
+        Readouts measured over those of the whole grid, at most 1.
     """
+    careful = 0.04 * share * min(1.0, 4 * share)
+    return {"careful": careful, "moderate": 0.03, "strong": 0.1}[strength]
 
-    strength: Literal["careful", "moderate", "strong"] = "careful"
-    trusted: bool = False
 
-    def limit(self, share: float) -> float:
-        """Largest rate of the block, per standard deviation of the noise (results/companions has the trials).
+def repeat_doubt(strength: Strength, share: float) -> float | None:
+    """Difference, in signal levels, at which a repeat is trusted by half; None if repeats are not considered.
 
-        The fewer readouts are measured, the weaker other images may act before lesions lose contrast.
+    Faint lesions that a repeat alone shows would remain, and where few readouts are measured new ones would lose
+    contrast (results/companions/repeats.md has the trials).
 
-        Parameters
-        ----------
-        share : float
-            Readouts measured over those of the whole grid, at most 1.
-        """
-        careful = 0.04 * share * min(1.0, 4 * share)
-        return {"careful": careful, "moderate": 0.03, "strong": 0.1}[self.strength]
+    Parameters
+    ----------
+    strength, share
+        As of `companion_limit`.
+    """
+    if strength == "careful" or (strength == "moderate" and share < 0.2):
+        return None
+    return 0.05 if strength == "strong" else 0.02
 
-    def doubt(self, share: float) -> float | None:
-        """Difference, in signal levels, at which a repeat is trusted by half; None if repeats are not considered.
 
-        Faint lesions that a repeat alone shows would remain, and where few readouts are measured new ones would lose
-        contrast (results/companions/repeats.md has the trials).
-
-        Parameters
-        ----------
-        share : float
-            Readouts measured over those of the whole grid, at most 1.
-        """
-        if self.strength == "careful" or (self.strength == "moderate" and share < 0.2):
-            return None
-        return 0.05 if self.strength == "strong" else 0.02
-
-    def blocks(self, prior: Sequence[Any], share: float) -> tuple[Any, ...]:
-        """Blocks of a slice with one for its companion: that which they hold already, or the usual one."""
-        if any(block.kind == "companion" for block in prior):
-            return tuple(prior)
-        return (*prior, SparsityBlock("companion", 0.8, isotropic=True, tau_limit=self.limit(share)))
-
-    def repeat_blocks(self, prior: Sequence[Any]) -> tuple[Any, ...]:
-        """Blocks of a slice with one for a repeat of it: that which they hold already, or the usual one."""
-        if any(block.kind == "repeat" for block in prior):
-            return tuple(prior)
-        return (*prior, SparsityBlock("repeat", 30.0, tau_limit=0.3 if self.strength == "strong" else 0.1))
+def with_block_of(kind: Literal["companion", "repeat"], prior: Sequence[Any], strength: Strength, share: float) -> Any:
+    """The blocks of a prior, with the usual one of a companion or a repeat unless they have one."""
+    if any(block.kind == kind for block in prior):
+        return tuple(prior)
+    if kind == "companion":
+        return *prior, SparsityBlock(kind, 0.8, isotropic=True, tau_limit=companion_limit(strength, share))
+    return *prior, SparsityBlock(kind, 30.0, tau_limit=0.3 if strength == "strong" else 0.1)
 
 
 @briefly
@@ -661,7 +650,7 @@ class CompanionChoice:
     expected : ExpectedImage, optional
         What a companion makes expect that is used as a repeat.
     share : float
-        See `CompanionPrior.limit`.
+        See `companion_limit`.
     """
 
     offered: tuple[Offered, ...]
@@ -684,13 +673,15 @@ class CompanionChoice:
         """Whether one of them helped, but too little, or too uncertainly, to be used."""
         return not self.used and any(one.gain > 0 for one in self.offered if not one.refused)
 
-    def applied(self, slice_model: SliceModel, settings: CompanionPrior) -> SliceModel:
+    def applied(self, slice_model: SliceModel, strength: Strength) -> SliceModel:
         """The slice with the companions that are used in its prior."""
         if self.expected is not None:
-            return replace(slice_model, expected=self.expected, prior=settings.repeat_blocks(slice_model.prior))
+            prior = with_block_of("repeat", slice_model.prior, strength, self.share)
+            return replace(slice_model, expected=self.expected, prior=prior)
         if self.patches is None:
             return slice_model
-        return replace(slice_model, companion=self.patches, prior=settings.blocks(slice_model.prior, self.share))
+        prior = with_block_of("companion", slice_model.prior, strength, self.share)
+        return replace(slice_model, companion=self.patches, prior=prior)
 
     def using(self, places: Sequence[int]) -> CompanionChoice:
         """A copy in which the companions at these places of `offered` are used, and no others."""
@@ -706,8 +697,10 @@ def choose_companions(
     slice_model: SliceModel,
     lines: Sequence[int],
     without: HeldBack | None,
-    settings: CompanionPrior,
     image: Array,
+    strength: Strength = "careful",
+    *,
+    trusted: bool = False,
 ) -> CompanionChoice:
     """The companions, each by itself or all together, with which lines that are held back are predicted best.
 
@@ -720,10 +713,12 @@ def choose_companions(
     without : HeldBack, optional
         The prediction without companions, whose engine infers once with every candidate, from where it ended; None
         where nothing can be held back.
-    settings : CompanionPrior
-        Strength; whether companions are trusted.
     image : complex array, shape (ky, kx)
         To register to, where nothing is held back; else that of the lines that are not.
+    strength : {"careful", "moderate", "strong"}
+        How much companions may ask of the image.
+    trusted : bool
+        Whether they are used whatever the lines held back say.
 
     Returns
     -------
@@ -743,10 +738,9 @@ def choose_companions(
     if not sets:
         return choice
     patches = [companion_patches([offered[place].companion.image for place in places]) for places in sets]
-    trusted = settings.trusted
     if without is None or not judged:
         return replace(choice.using(sets[-1]), trusted=True, patches=patches[-1]) if trusted else choice
-    judge = _Judge(without, settings)
+    judge = _Judge(without, strength)
     gains = np.array([judge.gains_with(found, max(share, JUDGED_AT)) for found in patches])
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
     each = dict(zip(usable, mean.tolist(), strict=False))  # those by themselves come first
@@ -756,7 +750,7 @@ def choose_companions(
         trusted=trusted,
     )
     clear = (mean > LEAST_GAIN * min(1.0, 2 * share)) & (mean > CLEARLY * error)
-    doubt, laid = settings.doubt(share), [offered[place].companion for place in usable]
+    doubt, laid = repeat_doubt(strength, share), [offered[place].companion for place in usable]
     repeated = None if doubt is None else judge.best_repeat(laid, doubt)
     if doubt is not None and repeated is not None and repeated[1] > max(mean[clear], default=0.0):
         number, gain = repeated
@@ -774,8 +768,8 @@ def renew_companions(
     slice_model: SliceModel,
     lines: Sequence[int],
     without: HeldBack | None,
-    settings: CompanionPrior,
     image: Array,
+    strength: Strength = "careful",
 ) -> CompanionChoice | None:
     """Register the companions used once more, to the image that was reconstructed with them.
 
@@ -783,7 +777,7 @@ def renew_companions(
     ----------
     choice : CompanionChoice
         As `choose_companions` has made it.
-    slice_model, lines, without, settings
+    slice_model, lines, without, strength
         As it was called with.
     image : complex array, shape (ky, kx)
         The image with the companions in its prior.
@@ -802,8 +796,8 @@ def renew_companions(
     offered = tuple(_laid_anew(one, given, image, least) for one, given in pairs)
     if all(one is first for one, first in zip(offered, choice.offered, strict=True)):
         return None
-    judge, used = _Judge(without, settings), [one.companion for one in offered if one.used]
-    doubt = settings.doubt(choice.share)
+    judge, used = _Judge(without, strength), [one.companion for one in offered if one.used]
+    doubt = repeat_doubt(strength, choice.share)
     if choice.expected is not None and doubt is not None:
         (repeat,) = used
         gain = float(np.mean(judge.gains_as_repeat(repeat, doubt)))
@@ -823,7 +817,7 @@ class _Judge:
     """Lines held back, and by how much less energy of them is left unpredicted with other images than without."""
 
     without: HeldBack
-    settings: CompanionPrior
+    strength: Strength
 
     @cached_property
     def before(self) -> NDArray[np.float64]:
@@ -833,13 +827,15 @@ class _Judge:
     def gains_with(self, patches: AlikePatches, share: float) -> NDArray[np.float64]:
         """Of every line held back, of companions at the limit of so many lines."""
         one = self.without.slice_model
-        return self._gains(replace(one, companion=patches, prior=self.settings.blocks(one.prior, share)))
+        prior = with_block_of("companion", one.prior, self.strength, share)
+        return self._gains(replace(one, companion=patches, prior=prior))
 
     def gains_as_repeat(self, companion: Companion, doubt: float) -> NDArray[np.float64]:
         """Of every line held back, of a companion as a repeat."""
         one = self.without.slice_model
         expected = self.expected(one, self.without.known, companion, doubt)
-        return self._gains(replace(one, expected=expected, prior=self.settings.repeat_blocks(one.prior)))
+        prior = with_block_of("repeat", one.prior, self.strength, 1.0)
+        return self._gains(replace(one, expected=expected, prior=prior))
 
     def expected(self, one: SliceModel, lines: Sequence[int], companion: Companion, doubt: float) -> ExpectedImage:
         """The expected image, with a companion used as a repeat."""

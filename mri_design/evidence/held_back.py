@@ -20,10 +20,9 @@ from importlib import resources
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mri_design.design.engine import found_energies
-from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
@@ -33,6 +32,7 @@ from mri_design.model.sparsity import IMAGINARY_RATIO, PhasePrior
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 
+Numbers = NDArray[np.float64]
 FEWEST = 4
 """Lines that a choice between models takes."""
 NARROW_CENTRE = 8
@@ -40,7 +40,7 @@ NARROW_CENTRE = 8
 than `FEWEST` to hold back, but half as many (results/companions/few-held-back.md)."""
 
 
-def best_model(energies: ArrayLike, *, margin: float = 1.0) -> int:
+def best_model(energies: Numbers, *, margin: float = 1.0) -> int:
     """The model with the smallest mean log innovation energy; the first one unless another is clearly better.
 
     Parameters
@@ -54,21 +54,11 @@ def best_model(energies: ArrayLike, *, margin: float = 1.0) -> int:
     -------
     int
         Index of the model; 0 on fewer than four lines.
-
-    Raises
-    ------
-    InputError
-        For energies that are not a table of positive finite numbers.
     """
-    table = np.asarray(energies, dtype=np.float64)
-    if table.ndim != 2 or not table.shape[1] or not (np.isfinite(table).all() and (table > 0).all()):
-        raise InputError(
-            field="innovation energies", got=f"shape {table.shape}", wanted="positive numbers (lines, models)"
-        )
-    if len(table) < FEWEST:
+    if len(energies) < FEWEST:
         return 0
-    gains: NDArray[np.float64] = np.log(table[:, :1]) - np.log(table)
-    mean, error = gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(len(table))
+    gains: Numbers = np.log(energies[:, :1]) - np.log(energies)
+    mean, error = gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(len(energies))
     eligible = np.where(mean > margin * error, mean, -np.inf)
     eligible[0] = 0
     return int(np.argmax(eligible))
@@ -275,7 +265,6 @@ def _shared_out(z: tuple[Array, ...], model: GeneralizedLinearModel) -> tuple[Ar
     return tuple(shared)
 
 
-Numbers = NDArray[np.float64]
 ModelName = Literal["modulus", "phase-aware"]
 MODELS: tuple[ModelName, ...] = ("modulus", "phase-aware")
 """Models whose means are biased differently."""
@@ -286,56 +275,47 @@ SHARES = (1 / 8, 1 / 4, 1 / 2)
 """Fractions of the lines measured for which factors have been learnt."""
 
 
-@dataclass(frozen=True)
-class SpectralCorrection:
-    """Real factors on the k-space of a posterior mean.
+def band_factors(table: Numbers, shape: tuple[int, int], lines: int) -> Array:
+    """The factor of every sample of a grid (ky, kx) of which so many lines were measured.
 
     Parameters
     ----------
     table : float array, shape (fractions, |ky| bands, |kx| bands)
         For `SHARES` of the lines measured; between them factors are interpolated in the logarithm of the fraction.
-
-    Raises
-    ------
-    InputError
-        For another shape, or factors that are not positive and finite.
+    shape : (int, int)
+        Of the grid.
+    lines : int
+        How many were measured.
     """
+    at = np.interp(np.log(lines / shape[0]), np.log(SHARES), np.arange(len(SHARES)))
+    low = int(min(at, len(SHARES) - 2))
+    factors = table[low] + (at - low) * (table[low + 1] - table[low])
+    return np.asarray(factors.ravel()[bands(shape)])
 
-    table: Numbers
 
-    def __post_init__(self) -> None:
-        wanted = (len(SHARES), len(KY_EDGES) - 1, len(KX_EDGES) - 1)
-        if self.table.shape != wanted:
-            raise InputError(field="band factors", got=f"shape {self.table.shape}", wanted=f"{wanted}")
-        if not (np.isfinite(self.table).all() and (self.table > 0).all()):
-            raise InputError(field="band factors", got="values that are no factors", wanted="positive finite numbers")
+def with_band_factors(
+    table: Numbers, slice_model: SliceModel, lines: Sequence[int], image: Array, strength: float
+) -> Array:
+    """The image with the factors of a table (`band_factors`) on its lines that were not measured.
 
-    def on(self, shape: tuple[int, int], lines: int) -> Array:
-        """The factor of every sample of a grid (ky, kx) of which so many lines were measured."""
-        at = np.interp(np.log(lines / shape[0]), np.log(SHARES), np.arange(len(SHARES)))
-        low = int(min(at, len(SHARES) - 2))
-        table = self.table[low] + (at - low) * (self.table[low + 1] - self.table[low])
-        return np.asarray(table.ravel()[bands(shape)])
-
-    def applied(self, slice_model: SliceModel, lines: Sequence[int], image: Array, strength: float) -> Array:
-        """The image with the factors on its lines that were not measured.
-
-        Parameters
-        ----------
-        slice_model : SliceModel
-            The slice, of one coil.
-        lines : sequence of int
-            Measured lines, which stay as they are.
-        image : complex array, shape (ky, kx)
-            The posterior mean.
-        strength : float
-            Fraction of the correction, 0 to 1.
-        """
-        encoding, left = slice_model.encoding(), unmeasured(slice_model, lines)
-        excess = strength * (self.on(slice_model.shape, len(lines)) - 1)
-        excess[~left] = 0
-        correction = encoding.adjoint(encoding(image) * excess.astype(image.real.dtype))
-        return np.asarray(image + correction)
+    Parameters
+    ----------
+    table : float array
+        Of factors.
+    slice_model : SliceModel
+        The slice, of one coil.
+    lines : sequence of int
+        Measured lines, which stay as they are.
+    image : complex array, shape (ky, kx)
+        The posterior mean.
+    strength : float
+        Fraction of the correction, 0 to 1.
+    """
+    encoding, left = slice_model.encoding(), unmeasured(slice_model, lines)
+    excess = strength * (band_factors(table, slice_model.shape, len(lines)) - 1)
+    excess[~left] = 0
+    correction = encoding.adjoint(encoding(image) * excess.astype(image.real.dtype))
+    return np.asarray(image + correction)
 
 
 def bands(shape: tuple[int, int]) -> NDArray[np.intp]:
@@ -355,21 +335,21 @@ def unmeasured(slice_model: SliceModel, lines: Sequence[int]) -> NDArray[np.bool
 
 
 @cache
-def shipped_spectral_correction(model: ModelName = "modulus") -> SpectralCorrection:
-    """Factors that ``benchmarks/band_factors.py`` learnt from random heads for the mean under one model."""
+def shipped_band_factors(model: ModelName = "modulus") -> Numbers:
+    """Factors for the mean under one model that ``benchmarks/band_factors.py`` learnt from random heads."""
     text = resources.files("mri_design.evidence").joinpath("spectral_correction.json").read_text("utf-8")
-    return SpectralCorrection(np.array(json.loads(text)[model], dtype=float))
+    return np.array(json.loads(text)[model], dtype=float)
 
 
-def strength(without: HeldBack | None, factors: SpectralCorrection, image: Array | None = None) -> float:
+def strength(without: HeldBack | None, table: Numbers, image: Array | None = None) -> float:
     """Fraction of the factors' correction that a scan takes, 0 to 1, by least squares on its lines held back.
 
     Parameters
     ----------
     without : HeldBack, optional
         The lines held back; None if there are none.
-    factors : SpectralCorrection
-        Of the model in use.
+    table : float array
+        Factors of the model in use (`band_factors`).
     image : complex array, shape (ky, kx), optional
         Predicts the lines held back; by default the posterior mean of ``without``.
 
@@ -384,7 +364,7 @@ def strength(without: HeldBack | None, factors: SpectralCorrection, image: Array
     one = without.slice_model
     if one.candidates.kind.axes != 1 or one.maps is not None or one.samples is not None:
         return 0.0
-    excess = factors.on(one.shape, len(without.known) + len(without.held)) - 1
+    excess = band_factors(table, one.shape, len(without.known) + len(without.held)) - 1
     image = without.posterior.mean if image is None else image
     asked = possible = 0.0
     for line in without.held:

@@ -30,7 +30,6 @@ from mri_design.estimation.map_estimate import (
 from mri_design.evidence import held_back
 from mri_design.evidence.companions import (
     CompanionChoice,
-    CompanionPrior,
     LastStage,
     carried,
     choose_companions,
@@ -364,8 +363,6 @@ class _Estimate:
         self.start = options.warm_start
         self.phase: PhaseChoice | None = None
         self.companions: CompanionChoice | None = None
-        given = recipe.companion
-        self._asked = CompanionPrior(given.strength, given.trust)
         self.posterior: GaussianPosterior
         self.local: GaussianPosterior | None = None
 
@@ -390,19 +387,21 @@ class _Estimate:
         self.options.watch("choosing companions")
         if self.without is not None and held_back.FEWEST // 2 <= len(self.without.held) < held_back.FEWEST:
             self.judging = self._held_back(held_back.NARROW_CENTRE)
-        middle = self.alone.central_image(self.lines)
-        self.companions = choose_companions(self.alone, self.lines, self.judging, self._asked, middle)
-        self.known = self.companions.applied(self.alone, self._asked)
+        middle, wanted = self.alone.central_image(self.lines), self.recipe.companion
+        self.companions = choose_companions(
+            self.alone, self.lines, self.judging, middle, wanted.strength, trusted=wanted.trust
+        )
+        self.known = self.companions.applied(self.alone, wanted.strength)
         self.start = None if self.companions.used else self.start
 
     def image(self, method: Method) -> Image:
         """The image without error bars; reconstructed again if companions are registered anew."""
         estimated = self._map if method == "map" else self._mean
-        image, chosen = estimated(None), self.companions
+        image, chosen, strength = estimated(None), self.companions, self.recipe.companion.strength
         if chosen is not None:
-            again = renew_companions(chosen, self.alone, self.lines, self.judging, self._asked, image.image)
+            again = renew_companions(chosen, self.alone, self.lines, self.judging, image.image, strength)
             if again is not None:
-                self.companions, self.known = again, again.applied(self.alone, self._asked)
+                self.companions, self.known = again, again.applied(self.alone, strength)
                 image = estimated(image)
         return replace(image, phase_choice=self.phase, companions=self.companions)
 
@@ -448,10 +447,12 @@ class _Estimate:
             image = replace(image, noise=posterior_noise(self.posterior, rng))
         if self.recipe.reconstruction.band_factors:
             known, phase = self.known, self.phase
-            factors = held_back.shipped_spectral_correction("modulus" if known.phase is None else "phase-aware")
+            factors = held_back.shipped_band_factors("modulus" if known.phase is None else "phase-aware")
             share = held_back.strength(self.without, factors, None if phase is None else phase.image)
-            pixels = factors.applied(known, self.lines, image.image, share) if share else image.image
-            image = replace(image, image=pixels, band_strength=share)
+            if share:
+                pixels = held_back.with_band_factors(factors, known, self.lines, image.image, share)
+                image = replace(image, image=pixels)
+            image = replace(image, band_strength=share)
         return image
 
     def with_error_bars(self, image: Image) -> Image:

@@ -52,8 +52,6 @@ def _smaller(command: str) -> list[str]:
             words[place + 1] = re.sub(r"\d+", lambda number: str(int(number[0]) // FACTOR), words[place + 1])
         if word == "-s" and words[place + 1].startswith(("constraints.forbid", "constraints.require")):
             words[place + 1] = re.sub(r"\d+", lambda number: str(int(number[0]) // FACTOR), words[place + 1])
-    if "spokes.npz" in words:  # a file of its own size, which the quick recipe's matrix would overrule
-        words += ["-s", "input.matrix=64"]
     if "--recipe" in words:
         assert "phantom:" not in command, "a phantom with a recipe of its own would run at its full size"
     elif "--recipe" in OPTIONS.get(words[0], ()):

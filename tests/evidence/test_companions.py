@@ -8,14 +8,16 @@ import pytest
 
 from mri_design.evidence import (
     CompanionChoice,
-    CompanionPrior,
     RigidMotion,
     choose_companions,
+    companion_limit,
     companions,
     expected_image,
     hold_back,
     matched,
     renew_companions,
+    repeat_doubt,
+    with_block_of,
 )
 from mri_design.experiment import Recipe, load_recipe, reconstruct, shot_slice
 from mri_design.inference import DoubleLoop
@@ -30,14 +32,16 @@ LINES, SD = some_lines(32), 0.007
 RECIPE = load_recipe("local").replacing("phase", model="modulus").replacing("reconstruction", band_factors=False)
 ENGINE = RECIPE.inference.engine()
 FEWER = some_lines(24)
-CAREFUL, TRUSTING = CompanionPrior(), CompanionPrior(trusted=True)
 
 
-def choice(
-    one: SliceModel, *companions: Companion, lines: list[int] = LINES, prior: CompanionPrior = CAREFUL
-) -> CompanionChoice:
+def limit(share: float) -> float:
+    return companion_limit("careful", share)
+
+
+def choice(one: SliceModel, *companions: Companion, lines: list[int] = LINES, trusted: bool = False) -> CompanionChoice:
     one = replace(one, companions=companions)
-    return choose_companions(one, lines, hold_back(one, lines, ENGINE, 0), prior, one.central_image(lines))
+    without = hold_back(one, lines, ENGINE, 0)
+    return choose_companions(one, lines, without, one.central_image(lines), trusted=trusted)
 
 
 def test_another_contrast_is_taken_and_lowers_the_error():
@@ -79,7 +83,7 @@ def test_one_that_was_registered_wrongly_is_laid_anew_over_a_better_image_if_the
 
     def renewed(first: CompanionChoice, image: np.ndarray = TRUTH) -> CompanionChoice | None:
         beside = replace(one, companions=(moved,))
-        return renew_companions(first, beside, LINES, without, CAREFUL, image)
+        return renew_companions(first, beside, LINES, without, image)
 
     assert renewed(found) is renewed(found.using([])) is None  # where it lies already, or is not used
     assert renewed(found, 0 * TRUTH) is None  # nothing to lie over
@@ -112,7 +116,7 @@ def test_of_two_the_right_one_is_taken_and_one_that_is_trusted_whatever_the_line
     one, other = slice_of(TRUTH, SD), Companion("other", unrelated(4))
     found = choice(one, other, Companion("T1", T1))
     assert found.used == ("T1",) and found.offered[1].gain > found.offered[0].gain
-    trusted = choice(one, other, prior=TRUSTING)
+    trusted = choice(one, other, trusted=True)
     assert trusted.used == ("other",) and trusted.trusted
 
 
@@ -130,7 +134,7 @@ def test_a_wide_centre_leaves_lines_to_judge_by_where_some_lie_outside(outer, he
 
 def test_with_too_few_lines_to_hold_back_only_trusted_ones_are_used():
     one, t1, lines = slice_of(TRUTH, SD), Companion("T1", T1), list(range(26, 38))
-    found, trusted = (choice(one, t1, lines=lines, prior=prior) for prior in (CAREFUL, TRUSTING))
+    found, trusted = (choice(one, t1, lines=lines, trusted=wanted) for wanted in (False, True))
     assert (found.used, found.held_back, trusted.used) == ((), 0, ("T1",))
 
 
@@ -144,7 +148,7 @@ def test_with_too_few_lines_to_hold_back_only_trusted_ones_are_used():
     ids=lambda companion: companion.name,
 )
 def test_what_shows_nothing_or_is_refused_beforehand_is_left_out_even_where_companions_are_trusted(companion):
-    found = choice(slice_of(TRUTH, SD), companion, prior=TRUSTING)
+    found = choice(slice_of(TRUTH, SD), companion, trusted=True)
     assert found.used == () and found.offered[0].refused
 
 
@@ -153,7 +157,7 @@ def test_few_lines_judge_as_a_quarter_of_them_would_and_ask_for_less():
     found = choice(one, Companion("T1", T1), lines=few)
     assert found.used == ("T1",)
     assert found.gain > 0.1  # 0.03 at their own limit, which is a third
-    assert found.applied(one, CAREFUL).prior[-1].tau_limit == CAREFUL.limit(10 / 64) < 0.5 * CAREFUL.limit(0.25)
+    assert found.applied(one, "careful").prior[-1].tau_limit == limit(10 / 64) < 0.5 * limit(0.25)
 
 
 def plane() -> tuple[SliceModel, list[int]]:
@@ -192,9 +196,6 @@ def test_planes_coils_and_spokes_have_companions(case):
     assert np.linalg.norm(made.image - TRUTH) < np.linalg.norm(plain.image - TRUTH)
 
 
-MODERATE = CompanionPrior("moderate")
-
-
 def phased(image: np.ndarray) -> np.ndarray:
     """With a phase that turns once over the image."""
     return image * np.exp(2j * np.pi * np.arange(len(image)) / len(image))[:, None]
@@ -203,7 +204,7 @@ def phased(image: np.ndarray) -> np.ndarray:
 def chosen(one: SliceModel, other: np.ndarray) -> CompanionChoice:
     """What its lines say of another image, which is not registered."""
     beside = replace(one, companions=(Companion("other", other, in_place=True),))
-    return choose_companions(beside, FEWER, hold_back(one, FEWER, ENGINE, 0), MODERATE, TRUTH)
+    return choose_companions(beside, FEWER, hold_back(one, FEWER, ENGINE, 0), TRUTH, "moderate")
 
 
 def test_a_repeat_is_taken_for_one_and_lowers_the_error():
@@ -212,7 +213,7 @@ def test_a_repeat_is_taken_for_one_and_lowers_the_error():
     assert choice.used == ("other",) and choice.expected is not None
     repeat, plain = (
         ENGINE.cut_short(2).infer(each.model(FEWER), np.random.default_rng(0)).mean
-        for each in (choice.applied(one, MODERATE), one)
+        for each in (choice.applied(one, "moderate"), one)
     )
     assert np.linalg.norm(repeat - TRUTH) < 0.7 * np.linalg.norm(plain - TRUTH)
 
@@ -238,13 +239,10 @@ def test_one_that_moved_is_registered_once_more_to_the_image_it_has_helped_to_ma
 
 
 def test_fewer_lines_ask_less_of_other_images_and_careful_takes_no_repeats():
-    assert CAREFUL.limit(0.125) == pytest.approx(CAREFUL.limit(0.25) / 4)
-    assert CAREFUL.limit(0.25) == pytest.approx(CAREFUL.limit(0.5) / 2)
-    assert Recipe().companion.strength == CAREFUL.strength and CAREFUL.limit(1) < CompanionPrior("strong").limit(1)
-    assert CAREFUL.doubt(0.5) is None
-    assert MODERATE.doubt(0.19) is None
-    assert MODERATE.doubt(0.2) is not None
-    assert CompanionPrior("strong").doubt(0.1) is not None
+    assert limit(0.125) == pytest.approx(limit(0.25) / 4) and limit(0.25) == pytest.approx(limit(0.5) / 2)
+    assert Recipe().companion.strength == "careful" and limit(1) < companion_limit("strong", 1)
+    assert repeat_doubt("careful", 0.5) is repeat_doubt("moderate", 0.19) is None
+    assert repeat_doubt("moderate", 0.2) == 0.02 and repeat_doubt("strong", 0.1) == 0.05
 
 
 def test_brightness_and_smooth_phase_are_those_of_the_scan():
@@ -295,6 +293,6 @@ def test_an_image_about_a_repeat_is_that_of_the_data_beyond_it():
 
 def test_blocks_of_other_images_that_a_prior_has_stay() -> None:
     own = (SparsityBlock("companion", 2.0), SparsityBlock("repeat", 3.0))
-    assert CAREFUL.blocks(own, 0.3) == own == CAREFUL.repeat_blocks(own)
-    added = CAREFUL.repeat_blocks(CAREFUL.blocks(PRIOR, 0.3))
+    assert with_block_of("companion", own, "careful", 0.3) == own == with_block_of("repeat", own, "careful", 0.3)
+    added = with_block_of("repeat", with_block_of("companion", PRIOR, "careful", 0.3), "careful", 0.3)
     assert [block.kind for block in added[len(PRIOR) :]] == ["companion", "repeat"]

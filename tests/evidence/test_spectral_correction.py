@@ -7,10 +7,17 @@ import numpy as np
 import pytest
 
 from mri_design import Recipe, SliceModel, calibrate, reconstruct
-from mri_design.evidence import HeldBack, SpectralCorrection, bands, hold_back, shipped_spectral_correction, strength
+from mri_design.evidence import (
+    HeldBack,
+    band_factors,
+    bands,
+    hold_back,
+    shipped_band_factors,
+    strength,
+    with_band_factors,
+)
 from mri_design.evidence.held_back import KX_EDGES, KY_EDGES, SHARES
 from mri_design.experiment import load_scan
-from tests.refusals import refused
 
 RECIPE = Recipe().replacing("input", matrix=48).replacing("phase", model="modulus")
 LINES = sorted({*range(19, 29), *range(1, 48, 3)})
@@ -49,30 +56,27 @@ def test_every_sample_is_in_the_band_of_its_frequencies() -> None:
 
 def test_factors_are_interpolated_between_shares_and_constant_beyond() -> None:
     table = np.ones(TABLE) * np.array([1.0, 2.0, 4.0])[:, None, None]
-    factors = SpectralCorrection(table)
-    assert factors.on((64, 64), 16)[0, 0] == 2
-    assert factors.on((64, 64), 32)[0, 0] == factors.on((64, 64), 60)[0, 0] == 4
-    assert factors.on((64, 64), 2)[0, 0] == 1
-    assert factors.on((64, 64), 11)[0, 0] == pytest.approx(1 + np.log2(11 / 8))
+    found = [band_factors(table, (64, 64), lines)[0, 0] for lines in (16, 32, 60, 2, 11)]
+    np.testing.assert_allclose(found, [2, 4, 4, 1, 1 + np.log2(11 / 8)])
 
 
 def test_measured_lines_stay_and_the_others_are_multiplied() -> None:
     one, rng = brain(), np.random.default_rng(0)
     image = (rng.standard_normal(one.shape) + 1j * rng.standard_normal(one.shape)).astype(np.complex64)
-    factors = SpectralCorrection(rng.uniform(0.5, 1.5, TABLE))
-    before, after = one.encoding()(image)[0], one.encoding()(factors.applied(one, LINES, image, 0.5))[0]
-    wanted = 1 + 0.5 * (factors.on(one.shape, len(LINES)) - 1)
+    factors = rng.uniform(0.5, 1.5, TABLE)
+    before, after = one.encoding()(image)[0], one.encoding()(with_band_factors(factors, one, LINES, image, 0.5))[0]
+    wanted = 1 + 0.5 * (band_factors(factors, one.shape, len(LINES)) - 1)
     wanted[LINES] = 1
     np.testing.assert_allclose(after, before * wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize(("factor", "share"), [(1.0, 0.0), (1.1, 0.5), (1.2, 1.0), (1.5, 1.0), (0.9, 0.0)])
 def test_a_scan_takes_the_share_of_the_correction_that_its_lines_held_back_ask_for(factor: float, share: float) -> None:
-    assert strength(predicted(factor), SpectralCorrection(np.full(TABLE, 1.2))) == pytest.approx(share, abs=1e-4)
+    assert strength(predicted(factor), np.full(TABLE, 1.2)) == pytest.approx(share, abs=1e-4)
 
 
 def test_few_lines_several_coils_and_holes_are_not_corrected() -> None:
-    factors, without = SpectralCorrection(np.full(TABLE, 1.2)), predicted(1.1)
+    factors, without = np.full(TABLE, 1.2), predicted(1.1)
     assert strength(None, factors) == 0
     assert strength(replace(without, held=without.held[:3]), factors) == 0
     holes = replace(without.slice_model, samples=np.ones(without.slice_model.shape, dtype=bool))
@@ -86,15 +90,9 @@ def test_the_mean_is_corrected_by_the_share_it_tells_and_map_is_not() -> None:
     rng = np.random.default_rng
     plain = reconstruct(brain(), LINES, "mean", off, rng(0), with_std=False)
     result = reconstruct(brain(), LINES, "mean", RECIPE, rng(0), with_std=False)
-    share = strength(honest(), shipped_spectral_correction())
+    share = strength(honest(), shipped_band_factors())
     assert plain.band_strength is None and result.band_strength is not None and 0 < result.band_strength <= 1
     assert result.band_strength == pytest.approx(share, abs=0.1)  # other draws behind the prediction
-    expected = shipped_spectral_correction().applied(brain(), LINES, plain.image, result.band_strength)
+    expected = with_band_factors(shipped_band_factors(), brain(), LINES, plain.image, result.band_strength)
     np.testing.assert_allclose(result.image, expected, atol=1e-5)
     assert reconstruct(brain(), LINES, "map", RECIPE, rng(0)).band_strength is None
-
-
-def test_tables_that_are_none_are_refused() -> None:
-    for table in (np.ones((2, 3)), np.zeros(TABLE), np.full(TABLE, np.nan)):
-        with refused("band factors"):
-            SpectralCorrection(table)

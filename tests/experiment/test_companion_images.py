@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import affine_transform
 
-from mri_design.evidence import CompanionPrior, Offered, choose_companions
+from mri_design.evidence import Offered, choose_companions
 from mri_design.experiment import CompanionImages, RegionMask, companion_file, load_recipe, region_labels
 from mri_design.model import Companion
 from mri_design.scan import KSpaceData, SliceGeometry
@@ -85,7 +85,7 @@ def volume_of_heads(places: tuple[SliceGeometry, ...] | None) -> CompanionImages
 def laid(beside: Companion) -> Offered:
     """As it is laid over an image of the head."""
     one = replace(slice_of(head(FIRST)), companions=(beside,))
-    (offered,) = choose_companions(one, [], None, CompanionPrior(), head(FIRST) + 0j).offered
+    (offered,) = choose_companions(one, [], None, head(FIRST) + 0j).offered
     return offered
 
 

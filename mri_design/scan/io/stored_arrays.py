@@ -514,6 +514,8 @@ _LIKE_SQUARE = 0.05
 """Largest relative difference of the reach along ky and kx of a square image."""
 _LARGER_GRID, _NEAR = "cycles per field of view of a larger grid", 20
 """Largest reach over the grid's for which the matrix may be the mistake."""
+_ON_GRID = ("coil_maps", "reference")
+"""Arrays that have the pixels of the image, by which a file states them."""
 _LEAST_REACH = 4
 """Cycles per field of view: a trajectory that reaches less far does not show the pixels of the image."""
 
@@ -533,10 +535,11 @@ def _along_trajectory(
         ``kspace`` (sample), (coil, sample) or (slice, coil, sample) and ``trajectory`` (sample, 2), columns ky and kx,
         or (sample, 3) with a third column kz of zeros; the header's ``trajectory_axes`` names the columns in another
         order, as ``["kx", "ky", "kz"]``. Both may have two axes of samples, (readout, sample). ``matrix``, the pixels
-        (ky, kx) or one number for both, may stand in the header, or be left out if the trajectory reaches equally far
-        along ky and kx, four cycles or more: then it is twice that far. ``density``, of the axes of samples, are
-        density compensation weights of any scale. ``coil_maps`` and ``reference`` lie on the grid, (slice, coil, ky,
-        kx) and (slice, ky, kx); without an axis of slices they are the same for all.
+        (ky, kx) or one number for both, may stand in the header; ``coil_maps`` and ``reference`` show it, too. It may
+        be left out if the trajectory reaches equally far along ky and kx, four cycles or more: then it is twice that
+        far. ``density``, of the axes of samples, are density compensation weights of any scale. ``coil_maps`` and
+        ``reference`` lie on the grid, (slice, coil, ky, kx) and (slice, ky, kx); without an axis of slices they are
+        the same for all.
     content : mapping
         Fields of the header file: unit and columns of the trajectory, and the matrix.
     matrix : tuple of int, optional
@@ -568,7 +571,8 @@ def _along_trajectory(
     check_sides(limits, {"slice": slices, "coil": coils}, field="kspace: ")
     points = trajectory.reshape(-1, 2).astype(np.float64)
     named = "coil, readout, sample" if len(axes) == 2 else "coil, sample"
-    given = (arrays.get("matrix"), content.get("matrix"), matrix)
+    shown = (arrays[name].shape[-2:] for name in _ON_GRID if name in arrays)
+    given = (arrays.get("matrix"), content.get("matrix"), next(shown, None), matrix)
     pixels = next((one for one in given if one is not None), None)
     grid = _grid(pixels, points, limits, f"{coils} x {' x '.join(map(str, axes))} samples ({named})")
     density = arrays.get("density")
@@ -576,7 +580,7 @@ def _along_trajectory(
         cure = "Leave the array out: the weights are then computed from the trajectory."
         raise InputError("density", f"{density.dtype} {density.shape}", f"real numbers {axes}, as trajectory", cure)
     on_grid = dict[str, Any]()
-    for name, shape in (("coil_maps", (slices, coils, *grid)), ("reference", (slices, *grid))):
+    for name, shape in zip(_ON_GRID, ((slices, coils, *grid), (slices, *grid)), strict=True):
         if name in arrays:
             if arrays[name].shape not in (shape, shape[1:]):
                 raise InputError(name, f"shape {arrays[name].shape}", f"{shape[1:]} or {shape}")

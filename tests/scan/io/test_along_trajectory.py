@@ -68,6 +68,8 @@ def test_a_square_matrix_follows_from_the_trajectory(tmp_path: Path, reach: tupl
     stated = saved(tmp_path, {"matrix": [18, 20]}, trajectory=points, matrix=None)
     assert read(stated).grid_shape == read(stated, matrix=(32, 32)).grid_shape == (18, 20)
     assert read(saved(tmp_path, {}, trajectory=points, matrix=None), matrix=(32, 24)).grid_shape == (32, 24)
+    shown = saved(tmp_path, {}, trajectory=points, matrix=None, reference=np.ones((20, 18)))
+    assert read(shown, matrix=(32, 24)).grid_shape == (20, 18)
 
 
 @pytest.mark.parametrize(
