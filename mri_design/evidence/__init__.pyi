@@ -1,21 +1,19 @@
 """Measured lines that are held back from a reconstruction to choose its model, its correction and its error bars."""
 
 from .companions import CompanionChoice as CompanionChoice
-from .companions import LastStage as LastStage
 from .companions import Offered as Offered
 from .companions import RigidMotion as RigidMotion
 from .companions import alikeness as alikeness
 from .companions import carried as carried
 from .companions import choose_companions as choose_companions
 from .companions import companion_limit as companion_limit
-from .companions import counting_on as counting_on
 from .companions import expected_image as expected_image
 from .companions import is_non_local as is_non_local
 from .companions import local_posterior as local_posterior
 from .companions import loops_of_stages as loops_of_stages
-from .companions import map_stages as map_stages
+from .companions import map_image as map_image
 from .companions import matched as matched
-from .companions import mean_stages as mean_stages
+from .companions import posterior_mean as posterior_mean
 from .companions import register as register
 from .companions import renew_companions as renew_companions
 from .companions import repeat_doubt as repeat_doubt

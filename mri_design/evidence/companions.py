@@ -8,7 +8,7 @@ Companions are laid over the scan by rigid registration, by normalised mutual in
 Pattern Recognition 32:71, 1999).
 
 Non-local blocks of a prior are known only from an image, so such images are estimated in stages: estimate, compare
-patches, and estimate again (`mean_stages`, `map_stages`).
+patches, and estimate again (`posterior_mean`, `map_image`).
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from mri_design.model.sparsity import (
     unit_modulus,
 )
 from mri_design.operators.base import Array
+from mri_design.status import Convergence
 from mri_design.variances.columns import ExactByColumns
 
 LOOKS = 2
@@ -59,45 +60,20 @@ def is_non_local(slice_model: SliceModel) -> bool:
     return any(block.kind == "non-local" for block in prior_blocks(slice_model.prior))
 
 
-@dataclass(frozen=True)
-class LastStage:
-    """Model and warm start of the last estimate.
-
-    Parameters
-    ----------
-    model : GeneralizedLinearModel
-        What is to be estimated: with the patches of the image so far, or without non-local blocks.
-    start : WarmStart, optional
-        From the stage before it.
-    left_out : str
-        Why non-local blocks are left out; empty where they are not.
-    local : GaussianPosterior, optional
-        The first stage's: without non-local blocks, the others limited as in models that have some.
-    matvecs : int
-        Products with A of the stages so far.
-    """
-
-    model: GeneralizedLinearModel
-    start: WarmStart | None
-    left_out: str = ""
-    local: GaussianPosterior | None = None
-    matvecs: int = 0
-
-
-def mean_stages(
+def posterior_mean(
     slice_model: SliceModel,
     lines: Sequence[int],
     engine: DoubleLoop,
-    seed: int,
+    rng: np.random.Generator,
     *,
     signal: float | None = None,
     warm_start: WarmStart | None = None,
     callback: Callable[[StepInfo], None] | None = None,
-) -> LastStage:
-    """All stages of a posterior mean but the last: without non-local blocks, then with those of the image so far.
+) -> tuple[GaussianPosterior, GaussianPosterior | None, int, str]:
+    """Infer an image, in stages if the prior has non-local blocks: without them, then with those of the image so far.
 
-    Each is one outer loop from where the one before it ended, or two from a cold start: patches can be distinguished
-    long before the image has settled.
+    Each stage but the last is one outer loop from where the one before it ended, or two from a cold start: patches can
+    be distinguished long before the image has settled.
 
     Parameters
     ----------
@@ -107,51 +83,66 @@ def mean_stages(
         Measured lines.
     engine : DoubleLoop
         Who infers.
-    seed : int
-        Every stage draws from a generator made from it, so that draws of one may start those of the next.
+    rng : numpy Generator
+        All stages draw the same, so that draws of one may start those of the next.
     signal : float, optional
         As in `SliceModel.model`.
     warm_start : WarmStart, optional
         Of the model without non-local blocks.
     callback : callable, optional
-        Called after every outer loop.
+        Called after every outer loop, which are numbered through all stages.
+
+    Returns
+    -------
+    posterior : GaussianPosterior
+        Of the last stage.
+    local : GaussianPosterior or None
+        Of the first stage, whose other blocks are limited as in models with non-local ones; None if it is the last.
+    matvecs : int
+        Products with A of all stages.
+    left_out : str
+        Why non-local blocks are left out; empty if they are not.
     """
-    without = replace(slice_model, alike=None)
+    callback = _counting_on(callback)
+    if not is_non_local(slice_model):
+        posterior = engine.infer(slice_model.model(lines, signal), rng, warm_start=warm_start, callback=callback)
+        return posterior, None, posterior.convergence.matvecs, ""
+    seed, without = int(rng.integers(2**63)), replace(slice_model, alike=None)
+    local, matvecs, start, left_out = None, 0, warm_start, ""
     if isinstance(engine.variances, ExactByColumns):
-        return LastStage(without.model(lines, signal), warm_start, "exact variances by columns do not cover it")
-    slice_model = _without_non_local(slice_model)
-    usual = prior_blocks(slice_model.prior)
-    start, local, matvecs = warm_start, None, 0
-    for look in range(LOOKS):
-        loops = COLD if look == 0 and warm_start is None else 1
-        model = slice_model.model(lines, signal)
-        posterior = engine.cut_short(loops).infer(
-            model, np.random.default_rng(seed), warm_start=start, callback=callback
-        )
-        if local is None and slice_model.n_coils > 1:
-            slice_model = _as_determined(slice_model, posterior)
-        local = posterior if local is None else local
-        slice_model = _reweighted(slice_model, usual, posterior.mean)
-        matvecs += posterior.convergence.matvecs
-        try:
-            slice_model = non_locally_refined(slice_model, posterior.mean)
-        except InputError as error:
-            start = WarmStart.from_posterior(posterior)
-            return LastStage(without.model(lines, signal), start, _refused(error), local, matvecs)
-        model = slice_model.model(lines, signal)
-        start = carried(posterior, model)
-    return LastStage(model, start, local=local, matvecs=matvecs)
+        model, left_out = without.model(lines, signal), "exact variances by columns do not cover it"
+    else:
+        slice_model = _without_non_local(slice_model)
+        usual, model = prior_blocks(slice_model.prior), slice_model.model(lines, signal)
+        for look in range(LOOKS):
+            short = engine.cut_short(COLD if look == 0 and warm_start is None else 1)
+            posterior = short.infer(model, np.random.default_rng(seed), warm_start=start, callback=callback)
+            if local is None and slice_model.n_coils > 1:
+                slice_model = _as_determined(slice_model, posterior)
+            local = posterior if local is None else local
+            slice_model = _reweighted(slice_model, usual, posterior.mean)
+            matvecs += posterior.convergence.matvecs
+            try:
+                slice_model = non_locally_refined(slice_model, posterior.mean)
+            except InputError as error:
+                model, start = without.model(lines, signal), WarmStart.from_posterior(posterior)
+                left_out = _refused(error)
+                break
+            model = slice_model.model(lines, signal)
+            start = carried(posterior, model)
+    posterior = engine.infer(model, np.random.default_rng(seed), warm_start=start, callback=callback)
+    return posterior, local, matvecs + posterior.convergence.matvecs, left_out
 
 
 def loops_of_stages(slice_model: SliceModel) -> int:
-    """Largest number of outer loops of `mean_stages`; 0 for a prior without non-local blocks."""
+    """Most outer loops before the last stage of `posterior_mean`; 0 for a prior without non-local blocks."""
     return COLD + LOOKS - 1 if is_non_local(slice_model) else 0
 
 
 def local_posterior(
     slice_model: SliceModel, lines: Sequence[int], engine: DoubleLoop, seed: int, signal: float | None = None
 ) -> GaussianPosterior:
-    """The posterior without non-local blocks, and without the limits that these put on other blocks; see `mean_stages`.
+    """The posterior without non-local blocks, and without the limits that these put on other blocks (`posterior_mean`).
 
     It is inferred anew: a loop from the first stage would keep too much of its larger variances.
     """
@@ -159,7 +150,7 @@ def local_posterior(
     return engine.cut_short(COLD).infer(model, np.random.default_rng(seed))
 
 
-def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepInfo], None] | None:
+def _counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepInfo], None] | None:
     """Wrap a callback so that outer loops are numbered through all stages instead of from one in each."""
     if callback is None:
         return None
@@ -171,25 +162,26 @@ def counting_on(callback: Callable[[StepInfo], None] | None) -> Callable[[StepIn
     return numbered
 
 
-def map_stages(
+def map_image(
     slice_model: SliceModel,
     lines: Sequence[int],
     estimate: MaximumAPosteriori,
     *,
     signal: float | None = None,
     start: Array | None = None,
-) -> tuple[GeneralizedLinearModel, Array | None, str]:
-    """All stages of MAP but the last: its model, the image to start at, and why non-local blocks are left out."""
-    without, image = replace(slice_model, alike=None), start
-    slice_model = _without_non_local(slice_model)
-    for _ in range(LOOKS):
-        model = slice_model.model(lines, signal)
-        image, _ = estimate(model, image)
-        try:
-            slice_model = non_locally_refined(slice_model, image)
-        except InputError as error:
-            return without.model(lines, signal), image, _refused(error)
-    return slice_model.model(lines, signal), image, ""
+) -> tuple[Array, Convergence, str]:
+    """The MAP image, in stages as `posterior_mean`; how it ended, and why non-local blocks are left out."""
+    without, image, left_out = replace(slice_model, alike=None), start, ""
+    if is_non_local(slice_model):
+        slice_model = _without_non_local(slice_model)
+        for _ in range(LOOKS):
+            image, _ = estimate(slice_model.model(lines, signal), image)
+            try:
+                slice_model = non_locally_refined(slice_model, image)
+            except InputError as error:
+                slice_model, left_out = without, _refused(error)
+                break
+    return *estimate(slice_model.model(lines, signal), image), left_out
 
 
 def _without_non_local(slice_model: SliceModel) -> SliceModel:

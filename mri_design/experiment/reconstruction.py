@@ -30,15 +30,12 @@ from mri_design.estimation.map_estimate import (
 from mri_design.evidence import held_back
 from mri_design.evidence.companions import (
     CompanionChoice,
-    LastStage,
     carried,
     choose_companions,
-    counting_on,
-    is_non_local,
     local_posterior,
     loops_of_stages,
-    map_stages,
-    mean_stages,
+    map_image,
+    posterior_mean,
     renew_companions,
 )
 from mri_design.evidence.error_bars import (
@@ -406,39 +403,29 @@ class _Estimate:
         return replace(image, phase_choice=self.phase, companions=self.companions)
 
     def _map(self, before: Image | None) -> Image:
-        """MAP: in stages where the prior is non-local, since that is known from an image only."""
+        """MAP."""
         estimate = MaximumAPosteriori(MAP_SMOOTHING, inner=self.recipe.inference.inner_solver())
-        start, left_out = None if before is None else before.image, ""
-        if is_non_local(self.known):
-            signal = self.options.signal
-            model, start, left_out = map_stages(self.known, self.lines, estimate, signal=signal, start=start)
-        else:
-            model = self.known.model(self.lines, self.options.signal)
-        image, ended = estimate(model, start)
+        start, signal = None if before is None else before.image, self.options.signal
+        image, ended, left_out = map_image(self.known, self.lines, estimate, signal=signal, start=start)
         return Image(image, None, ended, left_out=left_out)
 
     def _mean(self, before: Image | None) -> Image:
-        """The posterior mean; in stages where the prior is non-local, since that is known from an image only."""
+        """The posterior mean, from where the means so far have ended."""
         self.options.watch("outer loops")
-        signal, callback = self.options.signal, counting_on(self.options.callback)
-        start, spent, rng = self.start, 0, self.rng
-        if before is not None:  # from where the means so far have ended
-            ended = self.posterior if self.local is None else self.local
+        signal, start, spent = self.options.signal, self.start, 0
+        if before is not None:
+            earlier = self.posterior if self.local is None else self.local
             first = replace(self.known, alike=None).model(self.lines, signal)
-            start = WarmStart(before.image, carried(ended, first, ("companion",)).z)
+            start = WarmStart(before.image, carried(earlier, first, ("companion",)).z)
             spent = before.convergence.matvecs
-        if is_non_local(self.known):
-            seed = int(rng.integers(2**63))
-            rng = np.random.default_rng(seed)
-            last = mean_stages(
-                self.known, self.lines, self.engine, seed, signal=signal, warm_start=start, callback=callback
-            )
-        else:
-            last = LastStage(self.known.model(self.lines, signal), start)
-        posterior = self.engine.infer(last.model, rng, warm_start=last.start, callback=callback)
-        self.posterior, self.local = posterior, last.local
-        matvecs = posterior.convergence.matvecs + last.matvecs + spent
-        return Image(posterior.mean, None, replace(posterior.convergence, matvecs=matvecs), left_out=last.left_out)
+        self.posterior, self.local, matvecs, left_out = posterior_mean(
+            *(self.known, self.lines, self.engine, self.rng),
+            signal=signal,
+            warm_start=start,
+            callback=self.options.callback,
+        )
+        ended = replace(self.posterior.convergence, matvecs=matvecs + spent)
+        return Image(self.posterior.mean, None, ended, left_out=left_out)
 
     def with_noise_and_bands(self, image: Image) -> Image:
         """The image with a map of its noise, and with the spectral correction of its modulus, as the recipe asks."""
