@@ -32,7 +32,6 @@ from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import (
     ErrorEvidence,
-    HeldBackEnergy,
     SquaredErrorModel,
     features,
     kind_of,
@@ -54,7 +53,7 @@ ENERGIES = (
     "missing",
 )
 KNOWN = (*ENERGIES, "share", "coils", "phase_aware", "gain")
-HELD = ("count", "found", "expected", "surprise", "by_ring")
+HELD = {"count": "held_back"} | {name: name for name in ("found", "expected", "surprise", "by_ring")}
 STRAIGHT, CURVED, REACH, NUGGET = 0.3, 0.5, 3.0, 0.1
 """Of the kernel: variances of straight and of curved parts, reach of the curved, and variance of what is left open."""
 HUBER, PASSES = 1.5, 4
@@ -102,7 +101,6 @@ def row_of(case: Case, made: Image) -> Row:
     """The row of one image."""
     assert made.std is not None and made.std_factor is not None and made.std_factor.evidence is not None
     known, error = made.std_factor.evidence, np.abs(made.image - case.truth)
-    seen = known.innovations
     return {
         "split": case.split,
         "encoding": case.encoding,
@@ -116,7 +114,7 @@ def row_of(case: Case, made: Image) -> Row:
         "squared_error": float(np.sum(error.astype(float) ** 2)),
         "truth": float(np.sum(np.abs(case.truth).astype(float) ** 2)),
         **{name: float(getattr(known, name)) for name in KNOWN},
-        **{f"held {name}": "" if seen is None else float(getattr(seen, name)) for name in HELD},
+        **{f"held {name}": float(getattr(known, HELD[name])) if known.held_back else "" for name in HELD},
         **outcome(error, made.std / np.float32(made.std_factor.factor)),
     }
 
@@ -129,15 +127,15 @@ def short(row: Row) -> Row:
 def evidence_of(row: Row) -> ErrorEvidence:
     """What was known, from a row."""
     number = {name: float(str(row[name])) for name in KNOWN}
-    held = [str(row[f"held {name}"]) for name in HELD]
-    seen = HeldBackEnergy(int(float(held[0])), *map(float, held[1:])) if held[0] else None
+    held = {field: float(str(row[f"held {name}"])) for name, field in HELD.items() if row[f"held {name}"]}
     return ErrorEvidence(
         number["variance"],
         encoding=str(row["encoding"]).split(",")[0].replace("companion", "lines"),
         coils=int(number.pop("coils")),
         phase_aware=bool(number.pop("phase_aware")),
-        innovations=seen,
         local_variance=number.pop("variance"),
+        held_back=int(held.pop("held_back", 0)),
+        **held,
         **number,
     )
 

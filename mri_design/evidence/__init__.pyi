@@ -19,10 +19,10 @@ from .companions import renew_companions as renew_companions
 from .companions import repeat_doubt as repeat_doubt
 from .companions import with_block_of as with_block_of
 from .error_bars import ErrorEvidence as ErrorEvidence
-from .error_bars import HeldBackEnergy as HeldBackEnergy
 from .error_bars import PosteriorDraws as PosteriorDraws
 from .error_bars import SquaredErrorModel as SquaredErrorModel
 from .error_bars import StdFactor as StdFactor
+from .error_bars import energies_held_back as energies_held_back
 from .error_bars import energy_missing as energy_missing
 from .error_bars import energy_of as energy_of
 from .error_bars import error_evidence as error_evidence

@@ -57,56 +57,28 @@ FEW = 8
 """Samples of a ring below which what is found there counts as it does everywhere."""
 
 
-@dataclass(frozen=True)
-class HeldBackEnergy:
-    """Energy measured on readouts held back, and the energy that the posterior of the others expected.
-
-    Parameters
-    ----------
-    count : int
-        Readouts.
-    found : float
-        Energy of measured less predicted samples, the noise taken off, in the data's units squared.
-    expected : float
-        Energy of the posterior's error on them.
-    surprise : float
-        Mean over samples of found over expected energy, noise included in both: 1 where the posterior is right. Samples
-        at high frequencies count as much as those of the centre, where the energy is.
-    by_ring : float
-        Found over expected energy, ring by ring of k-space, each weighted by what the posterior of the image expects of
-        the whole ring.
-    """
-
-    count: int
-    found: float
-    expected: float
-    surprise: float
-    by_ring: float
-
-    @classmethod
-    def of(cls, folds: Sequence[HeldBack], final: GaussianPosterior, seed: int) -> HeldBackEnergy | None:
-        """From predictions of readouts held back, and the posterior of the image; None if no lines were held back."""
-        if not folds:
-            return None
-        found, expected, rings = (np.concatenate(parts, axis=-1) for parts in zip(*map(_energies, folds), strict=True))
-        one = folds[0].slice_model
-        noise, held = 2 * one.noise_variance, sum(len(fold.held) for fold in folds)
-        over = _over(found, expected, noise)
-        each = [
-            _over(found[:, rings == n], expected[:, rings == n], noise) if np.sum(rings == n) >= FEW else over
-            for n in range(len(EDGES) - 1)
-        ]
-        kspace = CentredFFT(one.shape)(final.own_deviations(np.random.default_rng(seed), DRAWS))
-        power = np.mean(powers(kspace), axis=0)
-        places = np.digitize(radii((one.shape[0], one.shape[1])), EDGES) - 1
-        weights = np.bincount(places.ravel(), power.ravel(), minlength=len(each))
-        return cls(
-            held,
-            over * float(expected.sum()),
-            float(expected.sum()),
-            float(np.mean(found / (expected + noise))),
-            float(weights @ np.array(each) / weights.sum()),
-        )
+def energies_held_back(folds: Sequence[HeldBack], final: GaussianPosterior, seed: int) -> dict[str, Any]:
+    """Energies on readouts held back by several folds, by their names in `ErrorEvidence`; ``final`` has the image."""
+    if not folds:
+        return {}
+    found, expected, rings = (np.concatenate(parts, axis=-1) for parts in zip(*map(_energies, folds), strict=True))
+    one = folds[0].slice_model
+    noise, over = 2 * one.noise_variance, _over(found, expected, 2 * one.noise_variance)
+    each = [
+        _over(found[:, rings == n], expected[:, rings == n], noise) if np.sum(rings == n) >= FEW else over
+        for n in range(len(EDGES) - 1)
+    ]
+    kspace = CentredFFT(one.shape)(final.own_deviations(np.random.default_rng(seed), DRAWS))
+    power = np.mean(powers(kspace), axis=0)
+    places = np.digitize(radii((one.shape[0], one.shape[1])), EDGES) - 1
+    weights = np.bincount(places.ravel(), power.ravel(), minlength=len(each))
+    return {
+        "held_back": sum(len(fold.held) for fold in folds),
+        "found": over * float(expected.sum()),
+        "expected": float(expected.sum()),
+        "surprise": float(np.mean(found / (expected + noise))),
+        "by_ring": float(weights @ np.array(each) / weights.sum()),
+    }
 
 
 def _energies(fold: HeldBack) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
@@ -183,8 +155,18 @@ class ErrorEvidence:
         "lines", "plane", or "shots".
     phase_aware : bool
         Whether the phase counts as known.
-    innovations : HeldBackEnergy, optional
-        Of the readouts held back; None if there are none.
+    held_back : int
+        Readouts held back; the energies that follow are NaN if there are none.
+    found : float
+        Energy of their measured less predicted samples, the noise taken off.
+    expected : float
+        Energy of the posterior's error on them.
+    surprise : float
+        Mean over samples of found over expected energy, noise included in both: 1 where the posterior is right. Samples
+        at high frequencies count as much as those of the centre, where the energy is.
+    by_ring : float
+        Found over expected energy, ring by ring of k-space, each weighted by what the posterior of the image expects of
+        the whole ring.
     from_held : float
         Energy of the image less that of the readouts that are not held back; NaN without such.
     from_local : float
@@ -205,7 +187,11 @@ class ErrorEvidence:
     coils: int
     encoding: str
     phase_aware: bool
-    innovations: HeldBackEnergy | None = None
+    held_back: int = 0
+    found: float = float("nan")
+    expected: float = float("nan")
+    surprise: float = float("nan")
+    by_ring: float = float("nan")
     from_held: float = float("nan")
     from_local: float = 0.0
     from_alone: float = 0.0
@@ -257,7 +243,7 @@ def error_evidence(
         coils=slice_model.n_coils,
         encoding=slice_model.candidates.kind.sort,
         phase_aware=slice_model.phase is not None,
-        innovations=HeldBackEnergy.of(folds, final, seed),
+        **energies_held_back(folds, final, seed),
         from_held=float(np.mean([energy_of(image - fold.posterior.mean) for fold in folds] or [np.nan])),
         missing=energy_missing(slice_model, lines, image),
     )
@@ -302,9 +288,7 @@ def features(known: ErrorEvidence) -> dict[str, float]:
     def relative(energy: float) -> float:
         return _log(energy / known.variance) if energy > 0 else 0.0
 
-    seen = known.innovations
-    assert seen is not None  # `predicted_error` asks for features where there are some
-    trust = seen.count / (seen.count + HALF)  # weight of what readouts held back say, 0 to 1
+    trust = known.held_back / (known.held_back + HALF)  # weight of what readouts held back say, 0 to 1
     return {
         "constant": 1.0,
         "several coils": float(known.coils > 1),
@@ -314,10 +298,10 @@ def features(known: ErrorEvidence) -> dict[str, float]:
         "log share measured": _log(known.share),
         "log noise": relative(known.noise),
         "few held back": 1 - trust,
-        "log found over expected energy": trust * _log(seen.found / seen.expected),
-        "log found over expected energy, ring by ring": trust * _log(seen.by_ring),
-        "log energy expected of what is held back": relative(seen.expected),
-        "log surprise": trust * _log(seen.surprise),
+        "log found over expected energy": trust * _log(known.found / known.expected),
+        "log found over expected energy, ring by ring": trust * _log(known.by_ring),
+        "log energy expected of what is held back": relative(known.expected),
+        "log surprise": trust * _log(known.surprise),
         "log energy that the image lacks": relative(known.missing),
         "log change since readouts were held back": relative(known.from_held),
         "non-local": float(known.from_local > 0),
@@ -421,14 +405,14 @@ def predicted_error(known: ErrorEvidence, *, learnt: bool = True) -> tuple[float
         Standard deviation of its logarithm; NaN where none is known. None instead of all three where nothing could be
         held back, or too little to go by alone.
     """
-    seen, model = known.innovations, shipped_squared_error_model()
-    if seen is None:
+    model = shipped_squared_error_model()
+    if not known.held_back:
         return None
     if learnt and not model.unlike(known):
         return model.squared_error(known), "learnt", model.spread[kind_of(known)]
-    if seen.count < FEWEST:
+    if known.held_back < FEWEST:
         return None
-    squared = known.local_variance * seen.found / seen.expected * float(np.exp(-FALLS * known.gain))
+    squared = known.local_variance * known.found / known.expected * float(np.exp(-FALLS * known.gain))
     return squared, "held back", float("nan")
 
 
@@ -493,8 +477,7 @@ def std_factor(predicted: tuple[float, How, float] | None, known: ErrorEvidence,
         return None
     squared, how, spread = predicted
     factor = float(np.sqrt(np.clip(squared / known.variance, *BOUNDS)))
-    count = 0 if known.innovations is None else known.innovations.count
-    return StdFactor(factor, count, unit=unit, how=how, spread=spread, evidence=known)
+    return StdFactor(factor, known.held_back, unit=unit, how=how, spread=spread, evidence=known)
 
 
 def shaped_std(std: Array, image: Array, others: Sequence[Array]) -> NDArray[np.float32]:

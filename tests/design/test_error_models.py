@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from mri_design.design import FEATURES, LineKnowledge, features_of_line, fitted_weights, line_features
 from mri_design.design import calibrated as module
-from mri_design.evidence import ErrorEvidence, HeldBackEnergy
+from mri_design.evidence import ErrorEvidence
 from mri_design.evidence import features as features_of_error
 
 N = 16
@@ -83,11 +83,8 @@ def test_a_line_asked_for_again_is_remembered_and_anything_else_is_not(monkeypat
     assert not features_of_line(state, 14).flags.writeable
 
 
-SEEN = HeldBackEnergy(1, 1.0, 1.0, 1.0, 1.0)
 OF_ERRORS = features_of_error(
-    ErrorEvidence(
-        1.0, local_variance=1.0, noise=1.0, share=1.0, coils=1, encoding="", phase_aware=False, innovations=SEEN
-    )
+    ErrorEvidence(1.0, local_variance=1.0, noise=1.0, share=1.0, coils=1, encoding="", phase_aware=False, held_back=1)
 )
 
 
