@@ -28,7 +28,7 @@ from parts.pages import put_table
 import mri_design as md
 from mri_design.design.engine import DesignState
 from mri_design.design.strategy import Strategy
-from mri_design.design.trace import UntilError
+from mri_design.design.trace import StopRule
 from mri_design.evaluation.tables import Row, write_csv
 from mri_design.evidence import error_bars
 from mri_design.evidence.error_bars import share_measured
@@ -167,7 +167,7 @@ def measured(case: Case, seed: int, wanted: Sequence[float] = WANTED) -> Iterato
     looks = ImageErrors(case.recipe, seed)
     for error in wanted:
         rule = stop_rule(case.recipe.replacing("design", until_error=error), strategy, by_image=True)
-        assert isinstance(rule, UntilError)
+        assert isinstance(rule, StopRule)
         options = DesignOptions(stop=rule, closing=True, image_error=looks)
         state = run_design([one], strategy, most, case.recipe, seed=seed, start=start, options=options)
         trace = state.trace

@@ -142,7 +142,7 @@ figure
 # several scans can be added, for one mask that serves others too; `mri-design protocol` does it for whole data sets.
 
 # %%
-rule = md.design.UntilError(0.15 if SMALL else 0.1)
+rule = md.design.StopRule(error=0.15 if SMALL else 0.1)
 ended = design(learner, stop=rule, lines=MATRIX)
 last = (ended.declined or ended.steps[-1]).forecast
 print(f"{len(ended.lines)} lines; predicted error {last.predicted_error:.3f}, actual {error(ended.lines):.3f}")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import LineCandidates, UntilError
+from mri_design.design import LineCandidates, StopRule
 from mri_design.experiment import DesignOptions
 from mri_design.operators import Dense, Identity
 from mri_design.sites import Generic, Laplace
@@ -20,7 +20,7 @@ SLICE = md.load("phantom:brain", recipe={"input": {"matrix": 32}}).calibrated.sl
 MADE: Mapping[str, Callable[[], object]] = {
     "CartesianLines": lambda: md.operators.cartesian(range(9), (32, 32), np.ones((2, 32, 32)) / np.sqrt(2)),
     "Dense": lambda: Dense(np.ones((40, 30))),
-    "DesignOptions": lambda: DesignOptions(stop=UntilError(0.1), callback=lambda state: None),
+    "DesignOptions": lambda: DesignOptions(stop=StopRule(error=0.1), callback=lambda state: None),
     "DoubleLoop": md.DoubleLoop,
     "GaussianPosterior": lambda: md.DoubleLoop(MonteCarlo(2), outer_iterations=1).infer(
         SLICE.model(range(12, 20)), np.random.default_rng(0)

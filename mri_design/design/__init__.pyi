@@ -63,16 +63,12 @@ from .strategy import Strategy as Strategy
 from .strategy import best_line as best_line
 from .strategy import rng_of_step as rng_of_step
 from .trace import FEWEST_TESTED as FEWEST_TESTED
-from .trace import AnyOf as AnyOf
 from .trace import Choice as Choice
 from .trace import DesignStep as DesignStep
 from .trace import DesignTrace as DesignTrace
 from .trace import Forecast as Forecast
 from .trace import StopFact as StopFact
 from .trace import StopRule as StopRule
-from .trace import UntilError as UntilError
-from .trace import UntilGain as UntilGain
-from .trace import columns as columns
 from .training import LBCS as LBCS
 from .training import Evaluate as Evaluate
 from .training import Exchange as Exchange
@@ -114,8 +110,6 @@ __all__ = [
     "OracleResidual",
     "StopRule",
     "Strategy",
-    "UntilError",
-    "UntilGain",
     "VariableDensity",
     "information_gain",
 ]

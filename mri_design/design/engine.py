@@ -424,7 +424,7 @@ class _Design:
         where: InferredSlices,
     ) -> None:
         self.engine, self.slices, self.state, self.where = engine, slices, state, where
-        self.rule = stop if isinstance(stop, StopRule) else StopRule() if stop is None else StopRule(stop)
+        self.rule = stop if isinstance(stop, StopRule) else StopRule(ends=stop)
         self.may_end = stop is not None
         measurable, readouts = np.logical_and.reduce([s.measured for s in slices]), slices[0].candidates
         lines, n_start = state.trace.lines, len(state.trace.start)

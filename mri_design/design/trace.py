@@ -1,7 +1,6 @@
 """The history of a design: its decisions with what was predicted, found and spent, and the rules that end it.
 
-A checkpoint writes and reads the fields of a `DesignStep` by their declarations (`scan.io.records`), and steps.csv has
-a column for every field that is marked as one (`columns`): a new field is declared here and nowhere else.
+A checkpoint writes and reads the fields of a `DesignStep` by their declarations (`scan.io.records`).
 
 A design ends when it has enough lines: when the information still to be gained, or the remaining error, is small
 enough. No rule ends a design before a few of its predictions have been compared with measurements. At the start the
@@ -10,8 +9,8 @@ posterior knows only the centre of k-space, and its predictions about the rest a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from math import isfinite, isnan, sqrt
 from typing import Any, Literal
 
@@ -30,10 +29,6 @@ def relative_error(error: float, image: float) -> float:
     any.
     """
     return sqrt(error / (error + image)) if error + image > 0 else float("nan")
-
-
-COLUMN: Mapping[str, bool] = {"column": True}
-"""Metadata of a field that is a column of steps.csv under its own name."""
 
 
 @briefly
@@ -81,7 +76,7 @@ class Forecast:
     expected: NDArray[np.float64] | None = None
     corrected: NDArray[np.float64] | None = None
     information: float = float("nan")
-    image_energy: float = field(default=float("nan"), metadata=COLUMN)
+    image_energy: float = float("nan")
     _: KW_ONLY
     least_error: float = float("nan")
     recent_fall: float = float("nan")
@@ -163,8 +158,8 @@ class DesignStep:
     choice: Choice
     predicted_energy: float = float("nan")
     actual_energy: float = float("nan")
-    converged: bool = field(default=True, metadata=COLUMN)
-    matvecs: int = field(default=0, metadata=COLUMN)
+    converged: bool = True
+    matvecs: int = 0
     seconds: float = 0.0
 
     @property
@@ -190,18 +185,6 @@ class DesignStep:
     def predicted_error(self) -> float:
         """`Forecast.predicted_error` before the line."""
         return self.forecast.predicted_error
-
-
-def columns(record: Any) -> dict[str, Any]:
-    """Values of the fields that are columns of steps.csv, by name, in the order in which they are declared."""
-    found: dict[str, Any] = {}
-    for each in fields(record):
-        value = getattr(record, each.name)
-        if is_dataclass(value):
-            found |= columns(value)
-        elif each.metadata.get("column"):
-            found[each.name] = value
-    return found
 
 
 @briefly
@@ -317,214 +300,140 @@ class StopFact:
     fewest: int = 0
 
 
-class StopRule:
-    """Decides when a design has enough lines. The base class never ends one; subclasses or ``ends`` do.
-
-    Parameters
-    ----------
-    ends : callable, optional
-        (forecast) -> whether the design ends now; the line chosen last is then not measured.
-    """
-
-    def __init__(self, ends: Callable[[Forecast], bool] | None = None) -> None:
-        self._ends = ends
-
-    _ends: Callable[[Forecast], bool] | None = None
-    looks_ahead: bool = False
-    """Whether `Forecast.least_error` is wanted."""
-
-    def needs_image_error(self, forecast: Forecast, ratio: float) -> bool:
-        """Whether the rule needs `Forecast.image_error`, for which the image is reconstructed.
-
-        ``ratio`` is that error over the predicted one when both were last known; 0 requests it in any case.
-        """
-        return False
-
-    def __call__(self, forecast: Forecast) -> bool:
-        """Whether the design ends now, before the line that is decided on is measured."""
-        return self._ends is not None and self._ends(forecast)
-
-    def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
-        """The numbers that the rule compares with their limits."""
-        return ()
-
-    def out_of_reach(self, forecast: Forecast) -> bool:
-        """Whether the goal can no longer be reached; false once it is reached."""
-        return False
-
-
 @dataclass(frozen=True)
-class UntilError(StopRule):
-    """End the design once the predicted relative L2 error of the image is small enough, or cannot become so.
+class StopRule:
+    """Ends a design once it has enough lines: when one of its limits is met; without a limit never.
 
     After every line a design predicts the error of its own posterior, by the energies of innovations. The image that
     is made of the lines has another error, which can be predicted better, at the price of the image
-    (`Forecast.image_error`). With ``by_image`` it alone ends the design. It is computed when the design's
+    (`Forecast.image_error`). With ``by_image`` it alone is compared with ``error``. It is computed when the design's
     own prediction, times the ratio of the two at the last look, has nearly fallen to what is wanted, whenever coil maps
     were estimated anew, and at least every tenth line.
 
-    Noise leaves an error however many lines are measured. A design also ends where that floor, as it is predicted, is
-    far above the wanted error; and where the floor is above the wanted error and the predicted error has not fallen
-    for many lines. The floor itself is a prediction, which later lines may correct by some ten per cent. Neither is
-    trusted before ``fewest`` predictions have been tested.
+    Noise leaves an error however many lines are measured. A design with a wanted ``error`` also ends where that floor,
+    as it is predicted, is far above it; and where the floor is above it and the predicted error has not fallen for many
+    lines. The floor itself is a prediction, which later lines may correct by some ten per cent.
 
     Parameters
     ----------
-    error : float
-        Norm of the error over norm of the image, several slices together.
+    error : float, optional
+        Wanted relative L2 error of the image: norm of the error over norm of the image, several slices together.
+    gain : float, optional
+        Information in nats (`Forecast.information`), summed over slices, below which the best remaining line is not
+        worth measuring. For strategies that do not compute it, it is the most that a line of the predicted energy can
+        hold, so that equal gains do not mean the same for all strategies.
     fewest : int
-        Lines, or other candidates, that must have been predicted and then measured (`Forecast.tested`).
+        Lines, or other candidates, that must have been predicted and then measured (`Forecast.tested`) before either
+        limit may end the design.
     by_image : bool
         Whether `Forecast.image_error` decides, instead of `Forecast.predicted_error`.
+    ends : callable, optional
+        (forecast) -> whether the design ends now, whatever the limits.
 
     Raises
     ------
     InputError
-        For an error that is not between zero and one, that of an empty image, or a number below 0.
+        For an error that is not between zero and one, that of an empty image, a gain that is not above zero, or a
+        number below 0.
 
     Notes
     -----
-    Neither prediction is a bound; the strategy's, of a posterior without correction, is usually too small.
+    Neither prediction of the error is a bound; the strategy's, of a posterior without correction, is usually too small.
     """
 
-    error: float
+    error: float | None = None
+    gain: float | None = None
+    _: KW_ONLY
     fewest: int = FEWEST_TESTED
     by_image: bool = False
-    looks_ahead: bool = field(default=True, init=False)
+    ends: Callable[[Forecast], bool] | None = None
 
     def __post_init__(self) -> None:
-        _require_positive("until_error", self.error)
+        for name, limit in (("until_error", self.error), ("until_gain", self.gain)):
+            if limit is not None:
+                require_numbers(**{name: limit})
+                if not limit > 0:
+                    raise InputError(name, repr(limit), "more than zero")
         require_counts(fewest=self.fewest, least=0)
-        if not self.error < 1:
+        if self.error is not None and not self.error < 1:
             wanted, cure = "less than 1, the relative error of an empty image", "Five per cent are 0.05."
             raise InputError("until_error", repr(self.error), wanted, cure)
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether `Forecast.least_error` is needed."""
+        return self.error is not None
+
     def needs_image_error(self, forecast: Forecast, ratio: float) -> bool:
-        """Whether the prediction, times ``ratio``, would end the design, or there is no prediction."""
-        if not self.by_image or not _is_tested(forecast, self.fewest):
+        """Whether the rule needs `Forecast.image_error`, for which the image is reconstructed.
+
+        Where the prediction, times ``ratio``, would end the design, or there is no prediction. ``ratio`` is that error
+        over the predicted one when both were last known; 0 requests it in any case.
+        """
+        if self.error is None or not self.by_image or not self._tested(forecast):
             return False
         predicted = forecast.predicted_error
         return isnan(predicted) or predicted * ratio <= NEAR * self.error or self._beyond(_least(forecast), forecast)
 
     def __call__(self, forecast: Forecast) -> bool:
-        return _is_tested(forecast, self.fewest) and (self._reached(forecast) or self._hopeless(forecast))
+        """Whether the design ends now, before the line that is decided on is measured."""
+        if self.ends is not None and self.ends(forecast):
+            return True
+        met = self._error_reached(forecast) or self._hopeless(forecast) or self._gain_reached(forecast)
+        return met and self._tested(forecast)
 
     def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
-        """Predicted against wanted error; what noise leaves, where that is too much."""
-        error = self._error(forecast)
-        if self.out_of_reach(forecast):
-            return (StopFact("out of reach", error, self.error, self._least(forecast)),)
-        return (StopFact("error", error, self.error, **_untested(forecast, self.fewest, self._reached(forecast))),)
+        """The numbers that the rule compares with its limits: those of the limits that are met; of all if none is."""
+        tested, facts, met = self._tested(forecast), list[StopFact](), list[StopFact]()
+        untested: dict[str, Any] = {} if tested else {"tested": forecast.tested, "fewest": self.fewest}
+        if self.error is not None:
+            reached, error = self._error_reached(forecast), self._error(forecast)
+            fact = StopFact("error", error, self.error, **(untested if reached else {}))
+            if tested and self._hopeless(forecast):
+                fact = StopFact("out of reach", error, self.error, self._floor(forecast))
+            facts.append(fact)
+            met += [fact] * (tested and (reached or fact.code == "out of reach"))
+        if self.gain is not None:
+            reached = self._gain_reached(forecast)
+            facts.append(StopFact("gain", forecast.information, self.gain, **(untested if reached else {})))
+            met += facts[-1:] * (tested and reached)
+        return tuple(met or facts)
 
     def out_of_reach(self, forecast: Forecast) -> bool:
-        """Whether even the complete scan is predicted to have a larger error than wanted."""
-        return _is_tested(forecast, self.fewest) and self._hopeless(forecast)
+        """Whether even the complete scan is predicted to have a larger error than wanted, and no other limit is met."""
+        return self._tested(forecast) and self._hopeless(forecast) and not self._gain_reached(forecast)
+
+    def _tested(self, forecast: Forecast) -> bool:
+        """Whether enough predictions have been compared with measurements; true if they were not counted."""
+        return not forecast.tested < self.fewest
 
     def _error(self, forecast: Forecast) -> float:
         return forecast.image_error if self.by_image else forecast.predicted_error
 
-    def _least(self, forecast: Forecast) -> float:
+    def _floor(self, forecast: Forecast) -> float:
         """`_least`, as much smaller as the image's error is than that of the design; NaN where it is not known."""
         if not self.by_image:
             return _least(forecast)
         return float(_least(forecast) * np.minimum(1.0, forecast.image_error / forecast.predicted_error))
 
-    def _reached(self, forecast: Forecast) -> bool:
-        return self._error(forecast) <= self.error
+    def _error_reached(self, forecast: Forecast) -> bool:
+        return self.error is not None and self._error(forecast) <= self.error
+
+    def _gain_reached(self, forecast: Forecast) -> bool:
+        return self.gain is not None and forecast.information < self.gain
 
     def _hopeless(self, forecast: Forecast) -> bool:
-        return not self._reached(forecast) and self._beyond(self._least(forecast), forecast)
+        if self.error is None or self._error_reached(forecast):
+            return False
+        return self._beyond(self._floor(forecast), forecast)
 
     def _beyond(self, least: float, forecast: Forecast) -> bool:
         """Whether the wanted error is below what every line would leave, far below or with predictions at rest."""
-        at_rest = forecast.recent_fall < AT_REST
-        return self.error < FAR * least or (at_rest and self.error < least)
-
-
-@dataclass(frozen=True)
-class UntilGain(StopRule):
-    """End the design once the best remaining line would bring little information.
-
-    Parameters
-    ----------
-    gain : float
-        Information in nats (`Forecast.information`), summed over slices. For strategies that do not compute it, it is
-        the most that a line of the predicted energy can hold, so that equal gains do not mean the same for all
-        strategies.
-    fewest : int
-        As of `UntilError`.
-
-    Raises
-    ------
-    InputError
-        For a gain that is not above zero, or a number below 0.
-    """
-
-    gain: float
-    fewest: int = FEWEST_TESTED
-
-    def __post_init__(self) -> None:
-        _require_positive("until_gain", self.gain)
-        require_counts(fewest=self.fewest, least=0)
-
-    def __call__(self, forecast: Forecast) -> bool:
-        return _is_tested(forecast, self.fewest) and self._reached(forecast)
-
-    def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
-        """The information of the best candidate against the smallest that is worth measuring one."""
-        untested = _untested(forecast, self.fewest, self._reached(forecast))
-        return (StopFact("gain", forecast.information, self.gain, **untested),)
-
-    def _reached(self, forecast: Forecast) -> bool:
-        return forecast.information < self.gain
-
-
-@dataclass(frozen=True)
-class AnyOf(StopRule):
-    """End the design once one of several rules is met."""
-
-    rules: tuple[StopRule, ...]
-
-    @property
-    def looks_ahead(self) -> bool:  # type: ignore[override]
-        """True where one of the rules needs the least error."""
-        return any(rule.looks_ahead for rule in self.rules)
-
-    def needs_image_error(self, forecast: Forecast, ratio: float) -> bool:
-        """Where one of the rules needs it."""
-        return any(rule.needs_image_error(forecast, ratio) for rule in self.rules)
-
-    def __call__(self, forecast: Forecast) -> bool:
-        return any(rule(forecast) for rule in self.rules)
-
-    def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
-        """Those of the rules that are met; of all where none is."""
-        met = [rule for rule in self.rules if rule(forecast)]
-        return tuple(fact for rule in met or self.rules for fact in rule.facts(forecast))
-
-    def out_of_reach(self, forecast: Forecast) -> bool:
-        """Whether one is out of reach, unless another was met by the same decision."""
-        met = [rule for rule in self.rules if rule(forecast)]
-        return bool(met) and all(rule.out_of_reach(forecast) for rule in met)
+        wanted, at_rest = float(self.error or 0), forecast.recent_fall < AT_REST
+        return wanted < FAR * least or (at_rest and wanted < least)
 
 
 def _least(forecast: Forecast) -> float:
     """The error that all candidates would leave, at most the one predicted now."""
     least, predicted = forecast.least_error, forecast.predicted_error
     return least if isnan(predicted) else min(least, predicted)
-
-
-def _is_tested(forecast: Forecast, fewest: int) -> bool:
-    """Whether so many predictions have been compared with measurements; true if they were not counted."""
-    return not forecast.tested < fewest
-
-
-def _untested(forecast: Forecast, fewest: int, reached: bool) -> dict[str, Any]:
-    """Fields of a `StopFact`: why a design went on although the number is small enough."""
-    return {"tested": forecast.tested, "fewest": fewest} if reached and not _is_tested(forecast, fewest) else {}
-
-
-def _require_positive(name: str, value: float) -> None:
-    require_numbers(**{name: value})
-    if not value > 0:
-        raise InputError(field=name, got=repr(value), wanted="more than zero")

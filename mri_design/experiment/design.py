@@ -128,7 +128,7 @@ class DesignOptions:
     draw : int
         Another draw of everything random under the same seed, see `design_seed`.
     stop : StopRule or function, optional
-        Ends the design early, for example `UntilError`.
+        Ends the design early, for example `StopRule(0.1)`.
     checkpoint : Checkpoint, optional
         Written every few seconds and at the end, however the design ends, and after every measurement of a scanner;
         where its file exists already, the design goes on from it.
@@ -141,7 +141,7 @@ class DesignOptions:
     measure : Measuring, optional
         Where a scanner is at work: has it measure lines and fills the slices, see `DesignEngine`.
     image_error : ImageError, optional
-        For stop rules that ask how wrong the image is (`UntilError.by_image`).
+        For stop rules that ask how wrong the image is (`StopRule.by_image`).
 
     Raises
     ------
@@ -161,7 +161,7 @@ class DesignOptions:
     def __post_init__(self) -> None:
         require_counts(draw=self.draw, least=0)
         if self.stop is not None:
-            require_working(stop=self.stop, wanted="a stop rule, for example UntilError(0.1)", takes=1)
+            require_working(stop=self.stop, wanted="a stop rule, for example StopRule(error=0.1)", takes=1)
         if self.callback is not None:
             require_working(callback=self.callback, wanted="a function of the state", takes=1)
         if self.measure is not None:

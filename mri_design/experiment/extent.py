@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mri_design.design.fixed import CentredLines, FixedAngles
 from mri_design.design.strategy import Strategy
-from mri_design.design.trace import AnyOf, DesignTrace, StopFact, StopRule, UntilError, UntilGain
+from mri_design.design.trace import DesignTrace, StopFact, StopRule
 from mri_design.design.training import TrainedOrder, truth_or_none
 from mri_design.errors import InputError, UsageError, option, positive_number, require_counts, require_numbers
 from mri_design.experiment.recipe import Recipe
@@ -242,7 +242,7 @@ def design_seed(seed: int, draw: int = 0) -> int:
 def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> StopRule | None:
     """The recipe's stop rule, once its order, constraints and rule are known to fit together, whatever the scan.
 
-    An error that is wanted is that of the image (`UntilError.by_image`): the design needs `DesignOptions.image_error`.
+    An error that is wanted is that of the image (`StopRule.by_image`): the design needs `DesignOptions.image_error`.
 
     Raises
     ------
@@ -265,24 +265,22 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> StopRu
 def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> StopRule | None:
     """The rule that ends a design early; None where the recipe has none.
 
-    ``by_image`` is that of `UntilError`.
+    ``by_image`` is that of `StopRule`.
 
     Raises
     ------
     UsageError
         Where the strategy predicts nothing.
     """
-    design, rules = recipe.design, dict[str, StopRule]()
-    fewest = KINDS[design.encoding].fewest_tested
-    if design.until_error is not None:
-        rules["until-error"] = UntilError(design.until_error, fewest, by_image)
-    if design.until_gain is not None:
-        rules["until-gain"] = UntilGain(design.until_gain, fewest)
-    if rules and not strategy.needs_posterior:
+    design = recipe.design
+    if design.until_error is None and design.until_gain is None:
+        return None
+    if not strategy.needs_posterior:
         setting = "until_error" if design.until_error is not None else "until_gain"
         needs = f"{option(f'design.{setting}')} needs one with a posterior"
         raise UsageError(f"strategy {strategy.name!r} predicts nothing: {needs}")
-    return AnyOf(tuple(rules.values())) if len(rules) > 1 else next(iter(rules.values()), None)
+    fewest = KINDS[design.encoding].fewest_tested
+    return StopRule(design.until_error, design.until_gain, fewest=fewest, by_image=by_image)
 
 
 def check_other_than_lines(recipe: Recipe) -> None:
@@ -333,14 +331,13 @@ def lines_expected(trace: DesignTrace, rule: StopRule | None, most: int) -> int:
     """Expected number of lines of a design, extrapolated from the numbers that its rule looks at; ``most`` at most."""
     counted = list(enumerate((step.forecast for step in trace.steps), len(trace.start)))
     expected = [most]
-    for one in rule.rules if isinstance(rule, AnyOf) else [rule]:
-        if isinstance(one, UntilError):
-            ratios = [each.image_error / each.predicted_error for _, each in counted if np.isfinite(each.image_error)]
-            ratio = ratios[-1] if one.by_image and ratios and np.isfinite(ratios[-1]) else 1.0
-            errors = [(count, each.predicted_error) for count, each in counted]
-            expected.append(expected_total(errors, one.error / ratio, most))
-        elif isinstance(one, UntilGain):
-            expected.append(expected_total([(count, each.information) for count, each in counted], one.gain, most))
+    if rule is not None and rule.error is not None:
+        ratios = [each.image_error / each.predicted_error for _, each in counted if np.isfinite(each.image_error)]
+        ratio = ratios[-1] if rule.by_image and ratios and np.isfinite(ratios[-1]) else 1.0
+        errors = [(count, each.predicted_error) for count, each in counted]
+        expected.append(expected_total(errors, rule.error / ratio, most))
+    if rule is not None and rule.gain is not None:
+        expected.append(expected_total([(count, each.information) for count, each in counted], rule.gain, most))
     return min(expected)
 
 

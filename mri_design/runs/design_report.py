@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.trace import DesignStep, DesignTrace, Forecast, columns
+from mri_design.design.trace import DesignStep, DesignTrace, Forecast
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page
@@ -250,8 +250,8 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
         stop rule needed it the ``least_error`` predicted after all lines, and the ``image_error`` that is predicted of
         the image itself; the ``side_information_weight`` where the
         design was informed by an earlier scan or by training scans; energy of the innovation
-        ``predicted``, ``found`` and their ``running_ratio``; then the fields of a decision that are columns by
-        themselves (`design.trace.columns`). Empty where a rule predicts nothing.
+        ``predicted``, ``found`` and their ``running_ratio``; then ``image_energy``, ``converged``
+        and ``matvecs``. Empty where a rule predicts nothing.
     """
     trace, energies, gains = account.trace, account.innovations, account.gains
     gain, total = ("gain_nats", "total_nats") if score_is_information(trace) else ("at_most_nats", "at_most_total_nats")
@@ -269,13 +269,13 @@ def step_rows(account: DesignAccount) -> list[dict[str, object]]:
             total: np.nansum(gains[: index + 1]) if np.isfinite(gains[index]) else np.nan,
             **_forecast_columns(trace, step.forecast),
             **dict(zip(("predicted", "found", "running_ratio"), found[:, index], strict=True)),
-            **columns(step),
+            **_step_columns(step),
         }
         for index, step in enumerate(trace.steps)
     ]
     end = trace.forecast(len(trace.lines))
     if rows and end is not None:
-        last = {"lines": len(trace.lines), **_forecast_columns(trace, end), **columns(end)}
+        last = {"lines": len(trace.lines), **_forecast_columns(trace, end), "image_energy": end.image_energy}
         rows.append(dict.fromkeys(rows[0]) | last)
     return [_known(row) for row in rows]
 
@@ -297,10 +297,14 @@ def block_rows(account: DesignAccount) -> Rows:
             **_forecast_columns(trace, first.forecast),
             "predicted": np.mean(energies.predicted[begin:end]) if energies and expected else None,
             "found": np.mean([step.actual_energy for step in trace.steps[begin:end]]),
-            **columns(first),
+            **_step_columns(first),
         }
         rows.append(_known(row))
     return rows
+
+
+def _step_columns(step: DesignStep) -> dict[str, object]:
+    return {"image_energy": step.forecast.image_energy, "converged": step.converged, "matvecs": step.matvecs}
 
 
 def _forecast_columns(trace: DesignTrace, forecast: Forecast) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The loop of a design: what it sees, decides, has measured and keeps, of one slice or several."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -20,9 +20,7 @@ from mri_design.design import (
     Forecast,
     InformationGain,
     LineCandidates,
-    StopRule,
     Strategy,
-    columns,
     gains_and_energies,
     generators,
     most_information,
@@ -86,14 +84,6 @@ def test_a_strategy_that_cannot_choose_is_refused() -> None:
     for block in (1, 2):
         with refused("strategy undecided"):
             designed([make_slice()], 8, strategy=Undecided(), block=block)
-
-
-def test_a_stop_rule_that_decides_nothing_never_ends_a_design() -> None:
-    class Silent(StopRule):
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-    assert not Silent("silent")(Forecast()) and not StopRule()(Forecast())
 
 
 def test_the_same_seed_gives_the_same_design_and_another_seed_another_random_one() -> None:
@@ -232,15 +222,6 @@ def test_lines_with_holes_cannot_be_replayed() -> None:
     holes = np.random.default_rng(0).random(one.shape) < 0.5
     with refused("slice 1"):
         engine().begin([one, replace(one, samples=holes)], md.readouts.centre_lines(one.measured, 5))
-
-
-def test_columns_are_the_marked_fields_in_their_order() -> None:
-    step = design_step(3, image_energy=2.0, converged=False, matvecs=5, seconds=9.0, actual_energy=1.0)
-    assert columns(step) == {"image_energy": 2.0, "converged": False, "matvecs": 5}
-    assert list(columns(step)) == ["image_energy", "converged", "matvecs"]
-    assert columns(Forecast(image_energy=4.0)) == {"image_energy": 4.0}
-    names = [each.name for part in (Choice, Forecast, DesignStep) for each in fields(part)]
-    assert len(set(names)) == len(names)  # a table has no column twice
 
 
 def test_what_a_stop_rule_asks_is_that_of_the_forecast() -> None:

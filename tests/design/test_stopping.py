@@ -9,7 +9,6 @@ import pytest
 
 import mri_design as md
 from mri_design.design import (
-    AnyOf,
     Calibrated,
     Choice,
     DesignEngine,
@@ -20,8 +19,6 @@ from mri_design.design import (
     InformationGain,
     LowPass,
     StopRule,
-    UntilError,
-    UntilGain,
 )
 from mri_design.model import PosteriorPrecision
 from mri_design.readouts import LineConstraints
@@ -40,19 +37,19 @@ def step(error: float = float("nan"), gain: float = float("nan")) -> Forecast:
 
 
 NAN = float("nan")
-EITHER = AnyOf((UntilError(0.05), UntilGain(5.0)))
+EITHER = StopRule(error=0.05, gain=5.0)
 
 
 @pytest.mark.parametrize(
     ("rule", "error", "gain", "stops"),
     [
-        (UntilError(0.05), 0.04, NAN, True),
-        (UntilError(0.05), 0.05, NAN, True),
-        (UntilError(0.05), 0.0501, NAN, False),
-        (UntilError(0.05), NAN, NAN, False),
-        (UntilGain(5.0), NAN, 4.9, True),
-        (UntilGain(5.0), NAN, 5.0, False),
-        (UntilGain(5.0), NAN, NAN, False),
+        (StopRule(error=0.05), 0.04, NAN, True),
+        (StopRule(error=0.05), 0.05, NAN, True),
+        (StopRule(error=0.05), 0.0501, NAN, False),
+        (StopRule(error=0.05), NAN, NAN, False),
+        (StopRule(gain=5.0), NAN, 4.9, True),
+        (StopRule(gain=5.0), NAN, 5.0, False),
+        (StopRule(gain=5.0), NAN, NAN, False),
         (EITHER, 0.01, 9.0, True),
         (EITHER, 0.9, 1.0, True),
         (EITHER, 0.9, 9.0, False),
@@ -64,9 +61,9 @@ def test_a_rule_stops_once_its_number_is_small(rule: StopRule, error: float, gai
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, NAN, float("inf"), 1.5])
 def test_limits_are_above_zero_and_those_of_errors_below_one(limit: float) -> None:
-    for rule, field in ((UntilError, "until_error"), *([] if limit == 1.5 else [(UntilGain, "until_gain")])):
-        with refused(field):
-            rule(limit)
+    for name in ("error", *([] if limit == 1.5 else ["gain"])):
+        with refused(f"until_{name}"):
+            StopRule(**{name: limit})
 
 
 @pytest.mark.parametrize(
@@ -87,7 +84,7 @@ def test_limits_are_above_zero_and_those_of_errors_below_one(limit: float) -> No
 def test_an_error_that_noise_does_not_allow_is_out_of_reach(
     now: float, least: float, fall: float, stops: bool, missed: bool
 ) -> None:
-    rule, seen = UntilError(0.05), changed(step(now), least_error=least, recent_fall=fall)
+    rule, seen = StopRule(error=0.05), changed(step(now), least_error=least, recent_fall=fall)
     assert rule.looks_ahead
     assert (rule(seen), rule.out_of_reach(seen)) == (stops, missed)
     (fact,) = rule.facts(seen)
@@ -96,18 +93,11 @@ def test_an_error_that_noise_does_not_allow_is_out_of_reach(
 
 
 def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:
-    both = AnyOf((UntilError(0.05), UntilGain(5.0)))
+    both = StopRule(error=0.05, gain=5.0)
     seen = changed(step(0.2, 9.0), least_error=0.1)
     assert both.looks_ahead and both.out_of_reach(seen)
     assert both(changed(seen, information=1.0)) and not both.out_of_reach(changed(seen, information=1.0))
-    assert not AnyOf((UntilGain(5.0),)).looks_ahead
-
-
-class AtOnce(StopRule):
-    looks_ahead = True
-
-    def __call__(self, forecast: Forecast) -> bool:
-        return True
+    assert not StopRule(gain=5.0).looks_ahead
 
 
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
@@ -115,7 +105,7 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(coils: 
     one = make_slice(n_coils=coils, shape=(12, 10), name="shepp-logan")
     engine = DesignEngine(ExpectedError(draws=4000), md.DoubleLoop(Exact()), first_loops=2)
     start = md.readouts.centre_lines(one.measured, 4)
-    state = engine.run([one], engine.begin([one], start), 6, stop=AtOnce())
+    state = engine.run([one], engine.begin([one], start), 6, stop=StopRule(0.5, ends=lambda forecast: True))
     seen = state.trace.declined.forecast
     followed = engine.inference_of(one, state.signals[0])
     followed.update(tuple(start))
@@ -128,7 +118,7 @@ def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(coils: 
 
 def test_lines_that_may_never_be_measured_stay_in_the_error() -> None:
     one = make_slice()
-    rule = UntilError(0.001)
+    rule = StopRule(error=0.001)
     free, bound = (
         DesignEngine(InformationGain(), FAST, constraints=LineConstraints(forbidden))
         for forbidden in ((), (4, 5, 11, 12))
@@ -166,10 +156,14 @@ def test_no_rule_believes_what_has_not_been_tested(tested: float, stops: bool) -
     """Reached, out of reach, or of little gain: before four lines were predicted and found nothing ends a design."""
     reached, hopeless = changed(step(0.01, 9.0), tested=tested), changed(step(0.2), least_error=0.1, tested=tested)
     useless = changed(step(0.2, 1.0), tested=tested)
-    for rule, seen in ((UntilError(0.05), reached), (UntilError(0.05), hopeless), (UntilGain(5.0), useless)):
-        assert (rule(seen), AnyOf((rule,))(seen)) == (stops, stops)
-    assert UntilError(0.05).out_of_reach(hopeless) is stops
-    assert UntilGain(5.0, fewest=0)(useless)
+    for rule, seen in (
+        (StopRule(error=0.05), reached),
+        (StopRule(error=0.05), hopeless),
+        (StopRule(gain=5.0), useless),
+    ):
+        assert rule(seen) is stops
+    assert StopRule(error=0.05).out_of_reach(hopeless) is stops
+    assert StopRule(gain=5.0, fewest=0)(useless)
 
 
 def test_what_the_start_predicts_of_the_image_is_no_prediction() -> None:
@@ -177,7 +171,7 @@ def test_what_the_start_predicts_of_the_image_is_no_prediction() -> None:
     one = make_slice()
     engine = DesignEngine(Calibrated(), FAST)
     begun = engine.begin([one], START)
-    trace = engine.run([one], begun, 10, stop=UntilError(0.9)).trace
+    trace = engine.run([one], begun, 10, stop=StopRule(error=0.9)).trace
     assert [each.forecast.tested for each in trace.steps] == [0, 1, 2, 3]  # then 90 % are believed
     assert trace.declined is not None and trace.declined.forecast.tested == 4
     first = trace.steps[0]
@@ -200,21 +194,21 @@ def test_what_the_start_predicts_of_the_image_is_no_prediction() -> None:
     ],
 )
 def test_the_error_of_the_image_ends_a_design(image: float, stops: bool, missed: bool) -> None:
-    rule = UntilError(0.05, by_image=True)
+    rule = StopRule(error=0.05, by_image=True)
     seen = changed(step(0.2), image_error=image, least_error=0.1, recent_fall=0.1)
-    assert (rule(seen), AnyOf((rule,))(seen), rule.out_of_reach(seen)) == (stops, stops, missed)
+    assert (rule(seen), rule.out_of_reach(seen)) == (stops, missed)
     larger = changed(step(0.01), image_error=0.06)
-    assert not rule(larger) and UntilError(0.05)(larger)
+    assert not rule(larger) and StopRule(error=0.05)(larger)
 
 
 def test_the_image_is_looked_at_where_its_error_may_be_small_enough() -> None:
-    rule = UntilError(0.05, by_image=True)
-    both = AnyOf((UntilGain(5.0), rule))
+    rule = StopRule(error=0.05, by_image=True)
+    both = replace(rule, gain=5.0)
     for predicted, ratio, asks in ((0.06, 0.9, True), (0.06, 1.1, False), (0.05, 1.1, True), (NAN, 1.0, True)):
         seen = step(predicted)
         assert rule.needs_image_error(seen, ratio) == both.needs_image_error(seen, ratio) == asks
         assert not rule.needs_image_error(changed(seen, tested=3.0), ratio)
-        assert not any(one.needs_image_error(seen, ratio) for one in (UntilError(0.05), UntilGain(5.0)))
+        assert not any(one.needs_image_error(seen, ratio) for one in (StopRule(error=0.05), StopRule(gain=5.0)))
     hopeless = changed(step(0.2), least_error=0.07, recent_fall=0.1)
     assert rule.needs_image_error(hopeless, 1.0)  # out of reach, unless the image knows better
 
@@ -228,7 +222,7 @@ def test_designs_look_now_and_then_and_end_by_what_they_see() -> None:
         assert list(slices) == [one]
         return (0.95, 0.9, 0.7)[len(looked) - 1]
 
-    rule = UntilError(0.75, fewest=1, by_image=True)
+    rule = StopRule(error=0.75, fewest=1, by_image=True)
     engine = DesignEngine(Calibrated(), FAST, image_error=image_error)
     state = engine.run([one], engine.begin([one], START), 14, stop=rule)
     trace = state.trace
@@ -250,7 +244,7 @@ def test_looks_lie_apart_and_the_last_is_at_the_end() -> None:
         looked.append(len(state.trace.lines))
         return 0.55
 
-    rule = UntilError(0.5, fewest=0, by_image=True)
+    rule = StopRule(error=0.5, fewest=0, by_image=True)
     engine = DesignEngine(Calibrated(), FAST, image_error=image_error)
     trace = engine.run(
         [one], engine.begin([one], md.readouts.centre_lines(one.measured, 33)), 38, stop=rule, closing=True
@@ -265,7 +259,7 @@ def test_the_declined_decision_is_the_first_that_meets_the_rule(block: int) -> N
     engine = DesignEngine(InformationGain(), FAST, block=block)
     whole = engine.run([one], engine.begin([one], START), 14).trace
     asked = [s for s in whole.steps if not s.choice.pending]
-    rule = UntilGain(float(np.median([s.choice.score / 2 for s in asked])))
+    rule = StopRule(gain=float(np.median([s.choice.score / 2 for s in asked])))
     first = next(i for i, s in enumerate(asked) if rule(s.forecast))
     stopped = engine.run([one], engine.begin([one], START), 14, stop=rule).trace
     assert stopped.lines == whole.lines[: len(START) + first * block]

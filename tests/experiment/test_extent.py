@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mri_design import Recipe, UsageError, make_strategy
-from mri_design.design import AnyOf, DesignStep, DesignTrace, Strategy, UntilError, UntilGain
+from mri_design.design import DesignStep, DesignTrace, StopRule, Strategy
 from mri_design.experiment import (
     DesignEnd,
     DesignPlan,
@@ -69,10 +69,10 @@ def test_rules_by_recipe() -> None:
     recipe = Recipe()
     error, gain = recipe.replacing("design", until_error=0.1), recipe.replacing("design", until_gain=3.0)
     assert stop_rule(recipe, GAIN) is None and checked_end(recipe, GAIN, 12) is None
-    assert stop_rule(error, GAIN) == UntilError(0.1)
-    assert stop_rule(gain, GAIN) == UntilGain(3.0)
-    assert stop_rule(error.replacing("design", until_gain=3.0), GAIN) == AnyOf((UntilError(0.1), UntilGain(3.0)))
-    assert checked_end(error, GAIN, None) == UntilError(0.1, by_image=True)
+    assert stop_rule(error, GAIN) == StopRule(error=0.1)
+    assert stop_rule(gain, GAIN) == StopRule(gain=3.0)
+    assert stop_rule(error.replacing("design", until_gain=3.0), GAIN) == StopRule(error=0.1, gain=3.0)
+    assert checked_end(error, GAIN, None) == StopRule(error=0.1, by_image=True)
     for wrong, strategy in ((error, RANDOM), (gain, RANDOM), (recipe, GAIN)):  # predicts nothing, and has no end
         with pytest.raises(UsageError):
             checked_end(wrong, strategy, None)
@@ -161,7 +161,7 @@ def known(line: int, error: float, pending: int = 0) -> DesignStep:
 
 
 ENDED = DesignTrace("information-gain", 8, (4, 3), (known(6, 0.5), known(0, 0.25), known(1, 0.1, 1)))
-RULE = UntilError(0.2)
+RULE = StopRule(error=0.2)
 
 
 def test_what_was_missed_is_what_can_no_longer_be_reached() -> None:
@@ -207,8 +207,8 @@ def test_a_design_that_a_rule_ends_is_expected_to_end_where_its_error_or_gain_ge
     trace = DesignTrace("information-gain", 128, tuple(range(8)), tuple(steps))
     assert steps[-1].predicted_error == pytest.approx(2.0 / 23)
     assert lines_expected(trace, None, 100) == 100
-    assert lines_expected(trace, UntilGain(1.0), 100) == 64
-    assert lines_expected(trace, UntilError(0.04), 100) == 50
-    assert lines_expected(trace, AnyOf((UntilGain(1.0), UntilError(0.04))), 100) == 50
+    assert lines_expected(trace, StopRule(gain=1.0), 100) == 64
+    assert lines_expected(trace, StopRule(error=0.04), 100) == 50
+    assert lines_expected(trace, StopRule(gain=1.0, error=0.04), 100) == 50
     looked = replace(trace, steps=(*steps[:-1], changed(steps[-1], image_error=0.8 * steps[-1].predicted_error)))
-    assert lines_expected(looked, UntilError(0.04, by_image=True), 100) == 40
+    assert lines_expected(looked, StopRule(error=0.04, by_image=True), 100) == 40

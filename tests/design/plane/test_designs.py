@@ -19,9 +19,8 @@ from mri_design.design import (
     LineCandidates,
     LowPass,
     RandomSamples,
+    StopRule,
     Strategy,
-    UntilError,
-    UntilGain,
     innovation,
     poisson_disc,
     radial_density,
@@ -80,17 +79,17 @@ def test_nothing_is_believed_and_no_design_ends_before_the_first_innovations() -
 
     def rule(forecast: Forecast) -> bool:
         asked.append(forecast.predicted_error)
-        return UntilError(0.9)(forecast)
+        return StopRule(error=0.9)(forecast)
 
     end = made.run(slices, begun, 29, closing=True).trace.closing
     assert end is not None and 0 < end.predicted_error < 1
     trace = made.run(slices, begun, 60, stop=rule).trace
     assert len(trace.lines) == 29 and np.isnan(asked[0]) and 0 < asked[1] <= 0.9 and len(asked) == 2
-    ahead = made.run(slices, begun, 60, stop=UntilError(0.9)).trace.declined  # looks ahead from block to block
+    ahead = made.run(slices, begun, 60, stop=StopRule(error=0.9)).trace.declined  # looks ahead from block to block
     assert ahead is not None and 0 < ahead.forecast.least_error < ahead.predicted_error
     expected, corrected = trace.steps[0].forecast.expected, trace.steps[0].forecast.corrected
     assert np.array_equal(np.isnan(corrected), ~begun.trace.mask()) and np.all(expected > 0)
-    assert np.isnan(trace.steps[0].forecast.information) and not UntilGain(1e9)(trace.steps[0].forecast)
+    assert np.isnan(trace.steps[0].forecast.information) and not StopRule(gain=1e9)(trace.steps[0].forecast)
 
 
 @pytest.mark.parametrize("n_coils", [1, 4])
