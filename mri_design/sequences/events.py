@@ -56,48 +56,32 @@ def _rounded_at_its_peak(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class SlicePulse:
-    """A pulse and the gradient that makes it select a slice.
+class Block:
+    """A slice-selective pulse, or the samples of a readout, with the gradients that are played in the same block.
 
     Parameters
     ----------
-    rf, gradient : pypulseq events
-        To be played in one block.
+    event : pypulseq event
+        The pulse, or the receiver's.
+    gradients : tuple of pypulseq events
+        One, or two along an arm of a spiral.
     before, after : float
-        Seconds from the beginning of the block to the middle of the pulse, and from there to the end.
-    area_after : float
-        Of the gradient after the middle of the pulse, 1/m; as much is before it.
+        Seconds from the beginning of the block to the middle of the pulse or to the sample at the centre of k-space
+        (the one at ``samples // 2``, or the first one of an arm), and from there to the end.
+    area : float
+        Of the gradient on either side of the middle of a pulse, or until the centre of a readout, 1/m.
     """
 
-    rf: Any
-    gradient: Any
+    event: Any
+    gradients: tuple[Any, ...]
     before: float
     after: float
-    area_after: float
+    area: float
 
-
-@dataclass(frozen=True)
-class Readout:
-    """A readout gradient and the samples taken under it.
-
-    Parameters
-    ----------
-    gradient, adc : pypulseq events
-        To be played in one block; of an arm of a spiral two gradients.
-    duration : float
-        Of the block, seconds.
-    centre : float
-        Seconds from its beginning to the sample at the centre of k-space: the one at ``samples // 2``, or the first one
-        of an arm.
-    area_before : float
-        Of the gradient until then, 1/m.
-    """
-
-    gradient: Any
-    adc: Any
-    duration: float
-    centre: float
-    area_before: float
+    @property
+    def duration(self) -> float:
+        """Seconds, on the raster."""
+        return round(self.before + self.after, 9)
 
 
 class Events:
@@ -149,7 +133,7 @@ class Events:
         """Shortest duration of a block that holds these events, on the raster."""
         return on_raster(max(self.pp.calc_duration(event) for event in events))
 
-    def pulse(self, flip_angle: float, use: str, phase: float = 0.0) -> SlicePulse:
+    def pulse(self, flip_angle: float, use: str, phase: float = 0.0) -> Block:
         """A slice-selective pulse, so long that it keeps to the limits on B1 and on the slice gradient.
 
         Parameters
@@ -186,9 +170,8 @@ class Events:
         rf = self._sinc(flip_angle, use, duration, delay, phase)
         whole = on_raster(delay + duration + max(self.scanner.rf_ringdown_time, gradient.fall_time))
         before = delay + rf.center
-        return SlicePulse(
-            rf, gradient, before, round(whole - before, 9), amplitude * (duration + gradient.fall_time) / 2
-        )
+        area = amplitude * (duration + gradient.fall_time) / 2
+        return Block(rf, (gradient,), before, round(whole - before, 9), area)
 
     def _sinc(self, flip_angle: float, use: str, duration: float, delay: float, phase: float) -> Any:
         return self.pp.make_sinc_pulse(
@@ -202,7 +185,7 @@ class Events:
             use=use,
         )
 
-    def readout(self, dwell_raster: float = _RECEIVER_RASTER) -> Readout:
+    def readout(self, dwell_raster: float = _RECEIVER_RASTER) -> Block:
         """A readout whose gradient is symmetric about the sample at ``samples // 2``, as far as the rasters allow.
 
         With a dwell time on a raster of 2 microseconds it is exactly symmetric, as samples begin at whole microseconds.
@@ -234,17 +217,15 @@ class Events:
         delay = round(math.floor((rise + half_flat - first) / _PULSE_RASTER + 1e-6) * _PULSE_RASTER, 9)
         adc = self.pp.make_adc(settings.samples, dwell=dwell, delay=delay, system=self.system)
         centre = delay + first
-        return Readout(gradient, adc, 2 * (rise + half_flat), centre, amplitude * (centre - rise / 2))
+        return Block(adc, (gradient,), centre, 2 * (rise + half_flat) - centre, amplitude * (centre - rise / 2))
 
-    def along(self, arms: PlayedArms, number: int) -> tuple[Any, Any]:
-        """Gradients along x and y that play one of the arms after the receiver's dead time.
+    def along(self, corners: NDArray[np.float64], step: float) -> tuple[Any, Any]:
+        """Gradients along x and y that play one of the `played_arms` after the receiver's dead time.
 
         Steps of an odd number of raster times have their corners in the middle of raster times, where waveforms have
         theirs; those of an even number have them at the ends, where extended trapezoids have theirs.
         """
-        times = round(arms.step / RASTER)
-        corners = arms.corners[number]
-        count = len(corners)
+        times, count = round(step / RASTER), len(corners)
         at = np.concatenate([[0.0], (np.arange(count) + 0.5) * times, [count * times]])
         made = []
         for axis, column in (("x", 1), ("y", 0)):
@@ -260,8 +241,8 @@ class Events:
             made.append(gradient)
         return made[0], made[1]
 
-    def arm_readout(self, arms: PlayedArms) -> Readout:
-        """The samples of an arm, played with the gradients of the first one.
+    def arm_readout(self, gradients: tuple[Any, Any], dwell: float) -> Block:
+        """The samples of an arm, the first of them half a ``dwell`` time after the gradients begin.
 
         Raises
         ------
@@ -269,10 +250,10 @@ class Events:
             Where the scanner does not take this number of samples.
         """
         self._require_divisor()
-        gradients = self.along(arms, 0)
         delay = gradients[0].delay
-        adc = self.pp.make_adc(self.settings.samples, dwell=arms.dwell, delay=delay, system=self.system)
-        return Readout(gradients, adc, self.duration(*gradients, adc), delay + arms.dwell / 2, 0.0)
+        adc = self.pp.make_adc(self.settings.samples, dwell=dwell, delay=delay, system=self.system)
+        centre = delay + dwell / 2
+        return Block(adc, gradients, centre, self.duration(*gradients, adc) - centre, 0.0)
 
     def _require_divisor(self) -> None:
         samples, divisor, extent = self.settings.samples, self.scanner.samples_divisor, self.settings.field_of_view[1]
@@ -354,31 +335,6 @@ _FIT = 1e-4
 """Cycles for each field of view that samples may lie off the waveform; files keep them in single precision."""
 
 
-@dataclass(frozen=True, eq=False)
-class PlayedArms:
-    """Waveforms of all arms at one speed.
-
-    Parameters
-    ----------
-    corners : float array, shape (arm, corner, 2)
-        Gradients (Gy, Gx) in the middle of each step, Hz/m; straight in between, zero at the beginning of the first and
-        at the end of the last step. The last corners lead back to zero.
-    step : float
-        Seconds, a multiple of the raster time.
-    dwell : float
-        Seconds between samples, the first of which is taken half of it after the beginning.
-    """
-
-    corners: NDArray[np.float64]
-    step: float
-    dwell: float
-
-    @property
-    def areas(self) -> NDArray[np.float64]:
-        """Area of each waveform, (arm, 2), 1/m."""
-        return self.step * (self.corners.sum(axis=1) - self.corners[:, 0] / 4)
-
-
 def largest_bandwidth(order: SpiralOrder, field_of_view: tuple[float, float], scanner: Scanner) -> float:
     """One over the shortest time in which a scanner can sample an arm, Hz.
 
@@ -400,7 +356,9 @@ def largest_bandwidth(order: SpiralOrder, field_of_view: tuple[float, float], sc
     return per_step / (_slowest(amplitude, slew, scanner) * RASTER * order.samples)
 
 
-def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner) -> PlayedArms:
+def played_arms(
+    order: SpiralOrder, settings: SequenceSettings, scanner: Scanner
+) -> tuple[NDArray[np.float64], float, float]:
     """Waveforms that pass through every sample of every arm, at the speed that the bandwidth requires.
 
     Parameters
@@ -411,6 +369,16 @@ def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner
         Its bandwidth is one over the time in which an arm is sampled.
     scanner : Scanner
         Its limits are those of the length of the gradient's vector here, so that arms can be turned.
+
+    Returns
+    -------
+    corners : float array, shape (arm, corner, 2)
+        Gradients (Gy, Gx) in the middle of each step, Hz/m; straight in between, zero at the beginning of the first and
+        at the end of the last step. The last corners lead back to zero.
+    step : float
+        Seconds, a multiple of the raster time.
+    dwell : float
+        Seconds between samples, the first of which is taken half of it after the beginning.
 
     Raises
     ------
@@ -437,7 +405,7 @@ def played_arms(order: SpiralOrder, settings: SequenceSettings, scanner: Scanner
     count = max(1, int(np.ceil(float(np.linalg.norm(last, axis=2).max()) / GAMMA / (scanner.max_slew * step))))
     ramp = 1 - np.arange(1, count + 1) / count
     rested = np.concatenate([corners, last * ramp[:, np.newaxis]], axis=1)
-    return PlayedArms(rested, step, round(step / per_step, 10))
+    return rested, step, round(step / per_step, 10)
 
 
 def _slowest(amplitude: float, slew: float, scanner: Scanner) -> int:
@@ -490,12 +458,12 @@ _SLICE_SPOILER = 4.0
 
 Gradients = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
 """Of three blocks, which are equally long in all repetitions: between pulse and readout, during it, and after it."""
-Repetitions = tuple[Readout, Callable[[int | None], Gradients]]
+Repetitions = tuple[Block, Callable[[int | None], Gradients]]
 """The readout of all repetitions; and a function that takes the number of a readout, or None for one that is not
 measured, and gives its gradients."""
 
 
-def encoded_repetitions(events: Events, order: GridOrder, pulse: SlicePulse) -> Repetitions:
+def encoded_repetitions(events: Events, order: GridOrder, pulse: Block) -> Repetitions:
     """Readouts along x after phase encoding along y and, of a plane, along z.
 
     Parameters
@@ -504,7 +472,7 @@ def encoded_repetitions(events: Events, order: GridOrder, pulse: SlicePulse) -> 
         Scanner and settings; a plane's field of view along kz is the thickness of the slice.
     order : GridOrder
         What is measured.
-    pulse : SlicePulse
+    pulse : Block
         Of every repetition.
     """
     settings, offsets, readout = events.settings, order.offsets, events.readout()
@@ -512,21 +480,21 @@ def encoded_repetitions(events: Events, order: GridOrder, pulse: SlicePulse) -> 
     steps = np.array([1 / settings.field_of_view[0], 1 / settings.slice_thickness])
     farthest = np.array([rows // 2, partitions // 2]) * steps
     encode = events.trapezoids("y", farthest[0])
-    prephase = events.trapezoid("x", -readout.area_before)
-    rephase = events.trapezoids("z", pulse.area_after + farthest[1])
+    prephase = events.trapezoid("x", -readout.area)
+    rephase = events.trapezoids("z", pulse.area + farthest[1])
     spoil = events.trapezoid("x", _SPOILER * settings.samples / settings.field_of_view[1])
     spoiler = _SLICE_SPOILER * partitions / settings.slice_thickness
     spoil_slice = events.trapezoids("z", spoiler + farthest[1])
 
     def make(number: int | None) -> Gradients:
         along_y, along_z = (0.0, 0.0) if number is None else (offsets[number] * steps).tolist()
-        before = (prephase, encode(along_y), rephase(along_z - pulse.area_after))
-        return before, (readout.gradient,), (spoil, encode(-along_y), spoil_slice(spoiler - along_z))
+        before = (prephase, encode(along_y), rephase(along_z - pulse.area))
+        return before, readout.gradients, (spoil, encode(-along_y), spoil_slice(spoiler - along_z))
 
     return readout, make
 
 
-def spoke_repetitions(events: Events, order: SpokeOrder, pulse: SlicePulse) -> Repetitions:
+def spoke_repetitions(events: Events, order: SpokeOrder, pulse: Block) -> Repetitions:
     """Readouts through the centre of k-space at the angles of the spokes.
 
     The readout gradient is shared out to x and y, as is what comes before it. After it the spoke is rewound, so that
@@ -538,10 +506,10 @@ def spoke_repetitions(events: Events, order: SpokeOrder, pulse: SlicePulse) -> R
         As for `encoded_repetitions`; the settings' field of view is that of the readout.
     """
     readout = events.readout()
-    whole = readout.gradient
+    (whole,) = readout.gradients
     flat = whole.flat_time + (whole.rise_time + whole.fall_time) / 2
-    area_after = whole.amplitude * flat - readout.area_before
-    prephase = {axis: events.trapezoids(axis, readout.area_before) for axis in "xy"}
+    area_after = whole.amplitude * flat - readout.area
+    prephase = {axis: events.trapezoids(axis, readout.area) for axis in "xy"}
     rephase, end = _rewinding(events, pulse, events.settings.samples, area_after)
 
     def make(number: int | None) -> Gradients:
@@ -549,13 +517,13 @@ def spoke_repetitions(events: Events, order: SpokeOrder, pulse: SlicePulse) -> R
         shares = ("x", math.cos(angle)), ("y", math.sin(angle))
         during = tuple(events.like(whole, axis, share * whole.amplitude) for axis, share in shares)
         along = {axis: played.amplitude / whole.amplitude for axis, played in zip("xy", during, strict=True)}
-        before = (prephase[axis](-exact * readout.area_before) for axis, exact in along.items())  # as it is written
+        before = (prephase[axis](-exact * readout.area) for axis, exact in along.items())  # as it is written
         return (*before, rephase), during, end(*(0.0 - exact * area_after for exact in along.values()))
 
     return readout, make
 
 
-def arm_repetitions(events: Events, order: SpiralOrder, pulse: SlicePulse) -> Repetitions:
+def arm_repetitions(events: Events, order: SpiralOrder, pulse: Block) -> Repetitions:
     """Readouts along arms from the centre of k-space, which are rewound and spoiled as spokes are.
 
     Parameters
@@ -563,24 +531,25 @@ def arm_repetitions(events: Events, order: SpiralOrder, pulse: SlicePulse) -> Re
     events, order, pulse
         As for `encoded_repetitions`.
     """
-    arms = played_arms(order, events.settings, events.scanner)
-    rephase, end = _rewinding(events, pulse, order.grid[1], float(np.abs(arms.areas).max()))
+    corners, step, dwell = played_arms(order, events.settings, events.scanner)
+    areas = step * (corners.sum(axis=1) - corners[:, 0] / 4)
+    rephase, end = _rewinding(events, pulse, order.grid[1], float(np.abs(areas).max()))
 
     def make(number: int | None) -> Gradients:
-        along_y, along_x = arms.areas[number or 0].tolist()
-        return (rephase,), events.along(arms, number or 0), end(-along_x, -along_y)
+        along_y, along_x = areas[number or 0].tolist()
+        return (rephase,), events.along(corners[number or 0], step), end(-along_x, -along_y)
 
-    return events.arm_readout(arms), make
+    return events.arm_readout(events.along(corners[0], step), dwell), make
 
 
 def _rewinding(
-    events: Events, pulse: SlicePulse, across: int, largest: float
+    events: Events, pulse: Block, across: int, largest: float
 ) -> tuple[Any, Callable[[float, float], tuple[Any, ...]]]:
     """What rephases the slice; and gradients of two areas, along x and y, which rewind, with spoilers of the pixels."""
     spoiler = _SPOILER * across / events.settings.field_of_view[1]
     along_x, along_y = (events.trapezoids(axis, largest + spoiler) for axis in "xy")
     spoil_slice = events.trapezoid("z", _SLICE_SPOILER / events.settings.slice_thickness)
-    rephase = events.trapezoid("z", -pulse.area_after)
+    rephase = events.trapezoid("z", -pulse.area)
     return rephase, lambda x, y: (along_x(spoiler + x), along_y(y), spoil_slice)
 
 
@@ -618,23 +587,23 @@ def gradient_echo(events: Events, order: Order) -> Any:
     pulse = events.pulse(settings.flip_angle, "excitation")
     readout, repetition_of = _REPETITIONS[type(order)](events, order, pulse)
     silent = repetition_of(None)
-    echo = (pulse.after + readout.centre, events.duration(*silent[0]))
+    echo = (pulse.after + readout.before, events.duration(*silent[0]))
     cure = f"Take a longer echo time, a larger bandwidth or a faster scanner than {events.scanner.name}."
     (before_readout,) = fill("echo time", settings.echo_time, [echo], cure=cure)
-    spent = pulse.before + pulse.after + before_readout + readout.duration
+    spent = pulse.duration + before_readout + readout.duration
     (after_readout,) = fill("repetition time", settings.repetition_time, [(spent, events.duration(*silent[2]))])
     require_time(settings.repetition_time * (order.count + settings.dummies))
 
     sequence, labels = pp.Sequence(system=events.recorded), order.labels
     begin = events.labels(**dict.fromkeys(labels, 0))
     for number in range(-settings.dummies, order.count):
-        pulse.rf.phase_offset = readout.adc.phase_offset = settings.spoiling_phase(number + settings.dummies)
+        pulse.event.phase_offset = readout.event.phase_offset = settings.spoiling_phase(number + settings.dummies)
         before, during, after = silent if number < 0 else repetition_of(number)
-        sequence.add_block(pulse.rf, pulse.gradient, *begin, pp.make_delay(pulse.before + pulse.after))
+        sequence.add_block(pulse.event, *pulse.gradients, *begin, pp.make_delay(pulse.duration))
         begin = []
         sequence.add_block(*before, pp.make_delay(before_readout))
         named = {name: values[number] for name, values in labels.items()} if number >= 0 else {}
-        measured = () if number < 0 else (readout.adc, *events.labels(**named))
+        measured = () if number < 0 else (readout.event, *events.labels(**named))
         sequence.add_block(*during, *measured, pp.make_delay(readout.duration))
         sequence.add_block(*after, pp.make_delay(after_readout))
     return sequence
@@ -678,20 +647,20 @@ def turbo_spin_echo(events: Events, order: GridOrder) -> Any:
     readout = events.readout(_SYMMETRIC)
     step, middle = 1 / settings.field_of_view[0], order.rows // 2
     encode = events.trapezoids("y", step * middle)
-    prephase = events.trapezoid("x", readout.area_before)
+    prephase = events.trapezoid("x", readout.area)
     crusher = _CRUSHER / settings.slice_thickness
-    crush, rephase = events.trapezoid("z", crusher), events.trapezoid("z", crusher - excite.area_after)
+    crush, rephase = events.trapezoid("z", crusher), events.trapezoid("z", crusher - excite.area)
     spoil = events.trapezoid("z", _TRAIN_SPOILER / settings.slice_thickness)
     between = events.duration(crush, encode(0.0))
     intervals = [
         (excite.after + refocus.before, events.duration(prephase, rephase)),
-        (refocus.after + readout.centre, between),
-        (readout.duration - readout.centre + refocus.before, between),
+        (refocus.after + readout.before, between),
+        (readout.after + refocus.before, between),
     ]
     cure = f"Take a longer echo time, a larger bandwidth or a faster scanner than {events.scanner.name}."
     first, before, after = fill("echo time", settings.echo_time, intervals, share=2, cure=cure)
-    train = refocus.before + refocus.after + before + readout.duration + after
-    spent = excite.before + excite.after + first + order.echoes * train
+    train = refocus.duration + before + readout.duration + after
+    spent = excite.duration + first + order.echoes * train
     (last,) = fill("repetition time", settings.repetition_time, [(spent, events.duration(spoil))])
     require_time(settings.repetition_time * (len(order.trains) + settings.dummies))
 
@@ -699,16 +668,16 @@ def turbo_spin_echo(events: Events, order: GridOrder) -> Any:
     silent: tuple[int, ...] = ()
     begin = events.labels(LIN=0)
     for lines in [*[silent] * settings.dummies, *order.trains]:
-        sequence.add_block(excite.rf, excite.gradient, *begin, pp.make_delay(excite.before + excite.after))
+        sequence.add_block(excite.event, *excite.gradients, *begin, pp.make_delay(excite.duration))
         begin = []
         sequence.add_block(prephase, rephase, pp.make_delay(first))
         for echo in range(order.echoes):
             line = lines[echo] if echo < len(lines) else None
             area = 0.0 if line is None else step * (line - middle)
-            sequence.add_block(refocus.rf, refocus.gradient, pp.make_delay(refocus.before + refocus.after))
+            sequence.add_block(refocus.event, *refocus.gradients, pp.make_delay(refocus.duration))
             sequence.add_block(crush, encode(area), pp.make_delay(before))
-            measured = () if line is None else (readout.adc, *events.labels(LIN=line))
-            sequence.add_block(readout.gradient, *measured, pp.make_delay(readout.duration))
+            measured = () if line is None else (readout.event, *events.labels(LIN=line))
+            sequence.add_block(*readout.gradients, *measured, pp.make_delay(readout.duration))
             sequence.add_block(crush, encode(-area), pp.make_delay(after))
         sequence.add_block(spoil, pp.make_delay(last))
     return sequence
