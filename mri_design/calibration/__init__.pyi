@@ -3,7 +3,6 @@
 from .coils import BLOCK as BLOCK
 from .coils import ROUND_OFF as ROUND_OFF
 from .coils import CoilMapEstimate as CoilMapEstimate
-from .coils import Compression as Compression
 from .coils import MapMethod as MapMethod
 from .coils import OwnMaps as OwnMaps
 from .coils import back_from as back_from
@@ -21,6 +20,7 @@ from .coils import is_bad as is_bad
 from .coils import joint_estimate as joint_estimate
 from .coils import maps_before_mixing as maps_before_mixing
 from .coils import maps_from_lines as maps_from_lines
+from .coils import maps_of_waves as maps_of_waves
 from .coils import maps_on_grid as maps_on_grid
 from .coils import measured_samples as measured_samples
 from .coils import method_for as method_for
@@ -28,6 +28,7 @@ from .coils import mix_coils as mix_coils
 from .coils import places_in as places_in
 from .coils import share_explained as share_explained
 from .coils import strongest_component as strongest_component
+from .coils import virtual_directions as virtual_directions
 from .noise import NoiseEstimate as NoiseEstimate
 from .noise import correlated_by_signal as correlated_by_signal
 from .noise import estimate_noise as estimate_noise

@@ -19,7 +19,7 @@ Maps are checked by coils that are held back, and by how much of the measured en
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -274,7 +274,7 @@ def image_units(mixing: NDArray[np.complex128], maps: NDArray[np.complex64] | No
     gain = mixing[0, 0]
     if maps is None or np.array_equal(mixing, gain * np.eye(*mixing.shape)):
         return float(1 / abs(gain))
-    seen = np.linalg.norm(_before_mixing(mixing, maps[np.newaxis])[0], axis=0)
+    seen = np.linalg.norm(mix_coils(back_from(mixing), maps[np.newaxis])[0], axis=0)
     dark = seen == 0
     return np.asarray(np.where(dark, seen.mean(where=~dark) if not dark.all() else 1.0, seen), dtype=np.float32)
 
@@ -291,7 +291,7 @@ def maps_before_mixing(
         return None
     if mixing is None:
         return maps
-    seen = _before_mixing(mixing, maps)
+    seen = mix_coils(back_from(mixing), maps)
     strength = np.linalg.norm(seen.astype(np.complex128), axis=1, keepdims=True)
     return (seen / np.where(strength > 0, strength, 1)).astype(np.complex64)
 
@@ -302,33 +302,14 @@ def back_from(mixing: NDArray[np.complex128]) -> NDArray[np.complex128]:
     return np.asarray(np.linalg.inv(mixing) if square else np.linalg.pinv(mixing), dtype=np.complex128)
 
 
-def _before_mixing(mixing: NDArray[np.complex128], maps: NDArray[np.complex64]) -> NDArray[np.complex64]:
-    return mix_coils(back_from(mixing), maps)
+def virtual_directions(matrix: NDArray[np.complex128], directions: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """`coil_directions` of all coils as directions of the virtual coils that ``matrix`` (virtual, coil) combines."""
+    orthonormal, triangle = np.linalg.qr(matrix @ directions[:, : len(matrix)])
+    along, size = np.diagonal(triangle), np.abs(np.diagonal(triangle))
+    return np.asarray(orthonormal * np.where(size > 0, along / np.where(size > 0, size, 1), 1))
 
 
-@dataclass(frozen=True)
-class Compression:
-    """The matrix that combines coils into virtual ones.
-
-    Parameters
-    ----------
-    matrix : complex array, shape (virtual, coil)
-        Orthonormal rows, the strongest virtual coil first: white coils stay white.
-    lost : float
-        Share of the energy of the centre of k-space that the virtual coils do not hold, 0 to 1.
-    """
-
-    matrix: NDArray[np.complex128]
-    lost: float
-
-    def directions(self, directions: NDArray[np.complex128]) -> NDArray[np.complex128]:
-        """`coil_directions` of all coils as directions of the virtual coils."""
-        orthonormal, triangle = np.linalg.qr(self.matrix @ directions[:, : len(self.matrix)])
-        along, size = np.diagonal(triangle), np.abs(np.diagonal(triangle))
-        return np.asarray(orthonormal * np.where(size > 0, along / np.where(size > 0, size, 1), 1))
-
-
-def compression(kspace: NDArray[np.complex64], count: int, width: int) -> Compression:
+def compression(kspace: NDArray[np.complex64], count: int, width: int) -> tuple[NDArray[np.complex128], float]:
     """The ``count`` directions of coil space in which the centre of k-space has most energy.
 
     Of one position of a 3-D scan they are those of that position (geometric compression), which hold more of it than
@@ -342,6 +323,13 @@ def compression(kspace: NDArray[np.complex64], count: int, width: int) -> Compre
         Virtual coils, at most as many as there are coils.
     width : int
         Central lines that are used, and as many samples of each, or 32 if these are more.
+
+    Returns
+    -------
+    matrix : complex array, shape (virtual, coil)
+        Orthonormal rows, the strongest virtual coil first: white coils stay white.
+    lost : float
+        Share of the energy of the centre of k-space that the virtual coils do not hold, 0 to 1.
 
     Raises
     ------
@@ -368,7 +356,7 @@ def compression(kspace: NDArray[np.complex64], count: int, width: int) -> Compre
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to combine coils by")
     matrix = coil_directions(energies)[:, :count].conj().T
     kept = float(np.trace(matrix @ energies @ matrix.conj().T).real)
-    return Compression(np.asarray(matrix), max(0.0, 1 - kept / total))
+    return np.asarray(matrix), max(0.0, 1 - kept / total)
 
 
 try:
@@ -401,33 +389,18 @@ _NEAR = 4
 _ROUNDING = 1e-6
 
 
-@dataclass(frozen=True)
-class JointEstimate:
-    """Image and coil maps that explain the samples of a central block together.
-
-    Parameters
-    ----------
-    spectra : complex64 array, shape (coil, 13, 13)
-        Waves of the maps, by cycles per field of view.
-    block : complex64 array, shape (coil, ky, kx)
-        Every sample of the central block, measured or not, as image and maps predict it.
-    dip : float
-        The least of the maps' root-sum-of-squares inside the object, over that of its surroundings; 0 at a pole.
-    """
-
-    spectra: NDArray[np.complex64]
-    block: NDArray[np.complex64]
-    dip: float
-
-    def maps(self, shape: tuple[int, int]) -> NDArray[np.complex64]:
-        """Maps with unit root-sum-of-squares on a grid, complex64 (coil, ky, kx); their common phase is any."""
-        along_ky, along_kx = (_waves(n, centred=True) for n in shape)
-        maps = along_ky @ self.spectra @ along_kx.T
-        strength = np.linalg.norm(maps, axis=0)
-        return np.asarray(maps / np.maximum(strength, np.finfo(np.float32).tiny), dtype=np.complex64)
+def maps_of_waves(spectra: NDArray[np.complex64], shape: tuple[int, int]) -> NDArray[np.complex64]:
+    """Maps with unit root-sum-of-squares on a grid, complex64 (coil, ky, kx), from their waves (coil, 13, 13)."""
+    along_ky, along_kx = (_waves(n, centred=True) for n in shape)
+    maps = along_ky @ spectra @ along_kx.T
+    strength = np.linalg.norm(maps, axis=0)
+    return np.asarray(maps / np.maximum(strength, np.finfo(np.float32).tiny), dtype=np.complex64)
 
 
-def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *, rough: bool = False) -> JointEstimate:
+Joint = tuple[NDArray[np.complex64], NDArray[np.complex64], float]
+
+
+def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *, rough: bool = False) -> Joint:
     """Image and coil maps of one slice from the measured samples of the central block, without a pole if possible.
 
     Parameters
@@ -438,6 +411,15 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *,
         Which were measured, or may be used of each coil; some of the central 32 x 32 have to hold signal.
     rough : bool
         Whether to solve less accurately in a third of the time, which is enough to design with.
+
+    Returns
+    -------
+    spectra : complex64 array, shape (coil, 13, 13)
+        Waves of the maps by cycles per field of view, for `maps_of_waves`; the common phase of the maps is any.
+    block : complex64 array, shape (coil, ky, kx)
+        Every sample of the central block, measured or not, as image and maps predict it.
+    dip : float
+        The least of the maps' root-sum-of-squares inside the object, over that of its surroundings; 0 at a pole.
     """
     shape = samples.shape[-2:]
     grid = (min(_GRID, shape[0]), min(_GRID, shape[1]))
@@ -449,11 +431,11 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *,
     problem = _Problem((data * (_SCALE / size)).astype(np.complex64), inside)
     steps = (_ROUGH_STEPS, _ROUGH_INNER) if rough else (_STEPS, _INNER)
     with threadpool_limits(1):  # products this small only wait for the threads that share them
-        found = problem.estimate(problem.solution(*steps))
-        if found.dip < POLE:
-            again = problem.estimate(problem.solution(*steps, _phase(problem.block_images(found.block))))
-            found = again if again.dip > found.dip + _LEVELLED else found
-    return replace(found, block=found.block * np.float32(size / _SCALE))
+        spectra, block, dip = problem.estimate(problem.solution(*steps))
+        if dip < POLE:
+            again = problem.estimate(problem.solution(*steps, _phase(problem.block_images(block))))
+            spectra, block, dip = again if again[-1] > dip + _LEVELLED else (spectra, block, dip)
+    return spectra, block * np.float32(size / _SCALE), dip
 
 
 def _phase(coil_images: NDArray[np.complex64]) -> NDArray[np.complex64]:
@@ -464,7 +446,7 @@ def _phase(coil_images: NDArray[np.complex64]) -> NDArray[np.complex64]:
 
 
 def _dip(maps: NDArray[np.complex64], coil_images: NDArray[np.complex64]) -> float:
-    """`JointEstimate.dip` of maps, the object being where the coil images show it."""
+    """The dip of maps (`joint_estimate`), the object being where the coil images show it."""
     from scipy.ndimage import gaussian_filter  # here: many commands need no maps
 
     strength, image = np.linalg.norm(maps, axis=0), np.linalg.norm(coil_images, axis=0)
@@ -534,13 +516,13 @@ class _Problem:
         central(whole, BLOCK)[:] = block
         return np.asarray(fft.ifft2(fft.ifftshift(whole, axes=(-2, -1)), norm="ortho"))
 
-    def estimate(self, unknown: NDArray[np.complex64]) -> JointEstimate:
-        """Maps of an unknown, and the central block that it predicts in the problem's units."""
+    def estimate(self, unknown: NDArray[np.complex64]) -> Joint:
+        """What `joint_estimate` returns, of an unknown and in the problem's units."""
         image, spectra = self.parts(unknown)
         maps = self.maps(spectra)
         predicted = fft.fftshift(fft.fft2(image * maps, norm="ortho"), axes=(-2, -1))
         block = central(predicted, BLOCK)
-        return JointEstimate(spectra * self.weights, block, _dip(maps, self.block_images(block)))
+        return spectra * self.weights, block, _dip(maps, self.block_images(block))
 
     def adjoint(
         self, residual: NDArray[np.complex64], image: NDArray[np.complex64], maps: NDArray[np.complex64]
@@ -771,7 +753,7 @@ def maps_from_lines(
         central(whole, centre)[:] = np.where(central(samples, centre), central(kspace, centre), 0)
         maps = espirit(whole, directions, min(centre, USUAL_LINES))
     else:
-        maps = joint_estimate(kspace, samples, rough=rough).maps((samples.shape[0], samples.shape[1]))
+        maps = maps_of_waves(joint_estimate(kspace, samples, rough=rough)[0], (samples.shape[0], samples.shape[1]))
         strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
         maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
     missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
@@ -820,18 +802,11 @@ class OwnMaps:
             Where these are too few for any maps.
         """
         which = np.packbits(measured).tobytes() + bytes([rough])
-        if not check and which + b"checked" in self._made:
-            check = True
-        key = which + (b"checked" if check else b"")
+        checked = which + b"checked"
+        key = checked if check or checked in self._made else which
         if key not in self._made:
-            estimate = maps_from_lines(
-                kspace,
-                measured,
-                method=self.method,
-                noise_variance=self.noise_variance,
-                check=check,
-                rough=rough,
-            )
+            settings: dict[str, Any] = {"method": self.method, "noise_variance": self.noise_variance}
+            estimate = maps_from_lines(kspace, measured, **settings, check=check, rough=rough)
             while len(self._made) >= _KEPT:
                 del self._made[next(iter(self._made))]
             self._made[key] = estimate
@@ -876,7 +851,8 @@ def error_of_held_coils(
     signal = float(np.linalg.norm(wanted)) ** 2 - noise
     if not signal > 0 or not np.any(kspace[kept]):
         return float("nan")
-    missed = float(np.linalg.norm(joint_estimate(kspace, kept, rough=True).block[held] - wanted)) ** 2 - 2 * noise
+    _, predicted, _ = joint_estimate(kspace, kept, rough=True)
+    missed = float(np.linalg.norm(predicted[held] - wanted)) ** 2 - 2 * noise
     return float(np.sqrt(max(missed, 0.0) / signal))
 
 

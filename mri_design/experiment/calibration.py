@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from mri_design.calibration.coils import central, compression, image_units, inverse_root
+from mri_design.calibration.coils import central, compression, image_units, inverse_root, virtual_directions
 from mri_design.calibration.noise import least_noise, refuse_copies, rim_noise
 from mri_design.errors import InputError, option, require_instance
 from mri_design.experiment.recipe import Recipe, recipe_from
@@ -21,12 +21,12 @@ from mri_design.scan.calibration import (
     calibrates_itself,
     calibration_width,
     coil_combined,
-    compressed,
     estimate_coil_maps,
     find_centre,
     gapless_square,
     gridded_centre,
     measure_noise,
+    mixed_coils,
     prewhiten,
 )
 from mri_design.scan.calibration import calibration_lines as gapless_centre
@@ -100,9 +100,10 @@ def calibrate(
     lines, most = calibration_count(calibration_lines, recipe, made.grid_shape[0]), recipe.coils.compress
     if most is not None and most < known.n_coils:
         used = made if measured is None else made.only(measured)
-        combined = compression(used.kspace, most, lines)
-        made = replace(compressed(made, combined), mixing=_after(combined.matrix, known))
-        directions = None if directions is None else combined.directions(directions)
+        matrix, lost = compression(used.kspace, most, lines)
+        made = replace(mixed_coils(made, matrix), mixing=_after(matrix, known))
+        made = made.known(combined=(known.n_coils, most, lost))
+        directions = None if directions is None else virtual_directions(matrix, directions)
     if growing and estimates_own_maps(made):
         from mri_design.calibration.coils import OwnMaps
 

@@ -205,7 +205,7 @@ class SliceFacts:
     about_others : str
         What was made of them.
     lost : float, optional
-        See `Compression`; None where coils are not combined.
+        See `compression`; None where coils are not combined.
     """
 
     rows: Rows

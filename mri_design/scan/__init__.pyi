@@ -5,7 +5,6 @@ from .calibration import calibration_energies as calibration_energies
 from .calibration import calibration_lines as calibration_lines
 from .calibration import calibration_width as calibration_width
 from .calibration import coil_combined as coil_combined
-from .calibration import compressed as compressed
 from .calibration import estimate_coil_maps as estimate_coil_maps
 from .calibration import estimate_noise_variance as estimate_noise_variance
 from .calibration import explained_by_maps as explained_by_maps
@@ -14,6 +13,7 @@ from .calibration import gapless_square as gapless_square
 from .calibration import given_centre as given_centre
 from .calibration import gridded_centre as gridded_centre
 from .calibration import measure_noise as measure_noise
+from .calibration import mixed_coils as mixed_coils
 from .calibration import noise_from_readout_ends as noise_from_readout_ends
 from .calibration import prewhiten as prewhiten
 from .calibration import strongest_of_lines as strongest_of_lines

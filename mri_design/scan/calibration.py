@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.calibration.coils import (
-    Compression,
     central,
     coil_directions,
     dense_centre,
@@ -184,12 +183,6 @@ def mixed_coils(data: AnyScan, matrix: NDArray[np.complex128]) -> AnyScan:
     return data.transformed(lambda samples: mix_coils(matrix, samples), coil_maps=maps, reference=reference)
 
 
-def compressed(data: KSpaceData, combined: Compression) -> KSpaceData:
-    """The scan as virtual coils see it; maps that it has stay of unit root-sum-of-squares."""
-    virtual, coils = combined.matrix.shape
-    return mixed_coils(data, combined.matrix).known(combined=(coils, virtual, combined.lost))
-
-
 def calibration_lines(data: KSpaceData) -> int:
     """Side of the largest square of measured samples that is centred on the centre of k-space, in all slices."""
     return gapless_square(data.samplings)
@@ -259,14 +252,10 @@ def estimate_coil_maps(
     """
     require_instance(KSpaceData, wanted="a KSpaceData, as load(FILE).data", data=data)
     if data.n_coils == 1:
-        _require_enough(lines)
         return replace(data, coil_maps=np.ones_like(data.kspace))
     width = calibration_width(data, lines)
     directions = coil_directions(calibration_energies(data, lines)) if directions is None else directions
-    maps = np.empty_like(data.kspace)
-    for index, stack in enumerate(_calibrating(data)[0]):
-        maps[index] = espirit(stack, directions, width)
-    return replace(data, coil_maps=maps)
+    return replace(data, coil_maps=np.stack([espirit(stack, directions, width) for stack in _calibrating(data)[0]]))
 
 
 def calibration_width(data: KSpaceData, lines: int | None = None, measured: int | None = None) -> int:
@@ -287,7 +276,10 @@ def calibration_width(data: KSpaceData, lines: int | None = None, measured: int 
     InputError
         Where there are fewer than eight, or fewer are requested.
     """
-    _require_enough(lines)
+    if lines is not None and lines < _FEWEST_LINES:
+        wanted = f"at least {_FEWEST_LINES} centre lines for coil calibration"
+        cure = f"Begin with more lines ({option('start')}), or calibrate with more ({option('coils.maps', 'auto:24')})."
+        raise InputError("calibration lines", str(lines), wanted, cure, ("design.start",))
     samples, side = _calibrating(data)
     own = measured if measured is not None and samples is data.kspace else side
     width = min(own, lines or _USUAL_LINES)
@@ -296,13 +288,6 @@ def calibration_width(data: KSpaceData, lines: int | None = None, measured: int 
         cure = f"Give coil maps, measure a centre, or let {option('maps', 'nlinv')} take lines with gaps."
         raise InputError("measured", got, f"at least {_FEWEST_LINES} for coil calibration", cure)
     return width
-
-
-def _require_enough(lines: int | None) -> None:
-    if lines is not None and lines < _FEWEST_LINES:
-        wanted = f"at least {_FEWEST_LINES} centre lines for coil calibration"
-        cure = f"Begin with more lines ({option('start')}), or calibrate with more ({option('coils.maps', 'auto:24')})."
-        raise InputError("calibration lines", str(lines), wanted, cure, ("design.start",))
 
 
 def calibration_energies(data: KSpaceData, lines: int | None = None) -> NDArray[np.complex128]:
@@ -352,15 +337,12 @@ def coil_combined(data: KSpaceData) -> NDArray[np.complex64]:
     if not data.fully_sampled:
         cure = "Combine a fully sampled scan, or reconstruct this one."
         raise InputError(data.name, "a scan that is not fully sampled", "full sampling", cure)
-    if data.coil_maps is None:
-        if data.n_coils == 1:
-            return np.asarray(to_image(data.kspace[:, 0]), dtype=np.complex64)
-        data = estimate_coil_maps(data)
-    assert data.coil_maps is not None
-    combined = np.empty((data.n_slices, *data.grid_shape), np.complex64)
-    for index in range(data.n_slices):
-        combined[index] = np.sum(data.coil_maps[index].conj() * to_image(data.kspace[index]), axis=0)
-    return combined
+    if data.coil_maps is None and data.n_coils == 1:
+        return np.asarray(to_image(data.kspace[:, 0]), dtype=np.complex64)
+    maps = estimate_coil_maps(data).coil_maps if data.coil_maps is None else data.coil_maps
+    assert maps is not None
+    each = (np.sum(of.conj() * to_image(kspace), axis=0) for of, kspace in zip(maps, data.kspace, strict=True))
+    return np.stack([image.astype(np.complex64) for image in each])
 
 
 def explained_by_maps(data: KSpaceData) -> float:
