@@ -250,7 +250,7 @@ def check_predictions(
     for maker in makers:
         next(maker)
     candidates = slices[0].candidates
-    inner = candidates.within(INNER)
+    inner = candidates.radius < INNER
     checks: list[PredictionCheck] = []
     for done, count in enumerate(chosen):
         callback(done, len(chosen))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -182,10 +183,11 @@ class Readouts(ABC):
         """Samples (shot, sample, 2) of some shots in cycles per field of view; None on a grid."""
         return None
 
-    def within(self, radius: float) -> NDArray[np.bool_]:
-        """Flags (size,) of candidates of a grid whose distance from DC is less, 1 at the middle of the grid's edges."""
+    @cached_property
+    def radius(self) -> NDArray[np.float64]:
+        """Distance (size,) of every candidate of a grid from DC, 1 at the middle of the grid's edges."""
         places = np.abs(self.frequencies) / np.maximum(np.array(self.shape) / 2, 1)
-        return np.asarray(np.hypot.reduce(places, axis=1) < radius)
+        return np.asarray(np.hypot.reduce(places, axis=1))
 
     @abstractmethod
     def sample_radii(self, ids: Sequence[int], samples: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:

@@ -215,11 +215,9 @@ class LineConstraints(Constraints):
     def __post_init__(self) -> None:
         for name, lines in (("forbidden lines", self.forbidden), ("required lines", self.required)):
             wanted = "a tuple of line numbers, as (0, 1, 250)"
-            if isinstance(lines, str) or not isinstance(lines, Iterable):
+            numbers = lines if isinstance(lines, Iterable) else ("none",)
+            if not all(isinstance(line, Integral) and not isinstance(line, bool) for line in numbers):
                 raise refusal(name, described(lines), wanted)
-            for line in lines:
-                if isinstance(line, bool) or not isinstance(line, Integral):
-                    raise refusal(name, described(line), wanted)
         require_counts(least=0, **{"forced centre": self.centre})
         if self.partial_fourier is not None:
             require_numbers(least=0.5, most=1.0, **{"partial Fourier": self.partial_fourier})
@@ -470,11 +468,6 @@ class PlaneReadouts(Readouts):
         """(ky, kz) of every sample, DC = 0, shape (size, 2)."""
         at = np.stack(np.divmod(np.arange(self.size), self.grid[1]), axis=1)
         return np.asarray(at - np.array(self.grid) // 2)
-
-    @cached_property
-    def radius(self) -> NDArray[np.float64]:
-        """Distance of every sample from DC, 1 at the middle of the plane's edges, shape (size,)."""
-        return np.asarray(np.hypot(*(self.frequencies / np.maximum(np.array(self.grid) / 2, 1)).T))
 
     @cached_property
     def outwards(self) -> NDArray[np.intp]:

@@ -109,15 +109,15 @@ class Scan(ABC):
         """Which samples of a single slice hold data, where its readouts are lines that are not whole; else None."""
         return None
 
-    @abstractmethod
     def select_slice(self, index: int) -> Self:
-        """The same data with the one slice ``index`` (negative counts from the end).
+        """The same data with the one slice ``index`` (negative counts from the end), and on a grid the lines it holds.
 
         Raises
         ------
         InputError
             Where there is no such slice, or it holds no signal.
         """
+        return self._slices([slice_number(index, self.n_slices)])
 
     def select_slices(self, numbers: Sequence[int]) -> Self:
         """The same data with some of the slices, in this order, those without signal among them.
@@ -129,12 +129,16 @@ class Scan(ABC):
         """
         if len(numbers) == 1:
             return self.select_slice(numbers[0])
-        chosen = [slice_number(number, self.n_slices) for number in numbers]
-        return self._slices(chosen)
+        return self._slices([slice_number(number, self.n_slices) for number in numbers])
 
     def _slices(self, numbers: Sequence[int], **known: Any) -> Self:
         """The same data with some of the slices, of one as a view, and what else is ``known`` of them."""
-        at = slice(numbers[0], numbers[0] + 1) if len(numbers) == 1 else list(numbers)
+        at: Any = list(numbers)
+        if len(numbers) == 1:
+            at = slice(numbers[0], numbers[0] + 1)
+            if self.n_slices > 1:
+                known["name"] = f"{self.name}[{numbers[0]}]"
+                known["provenance"] = replace(self.provenance, slice=(numbers[0], self.n_slices))
         names = ("kspace", "coil_maps", "reference", "calibration", "repeat")
         taken = {name: held[at] for name in names if (held := getattr(self, name, None)) is not None}
         places = None if self.geometry is None else tuple(self.geometry[number] for number in numbers)
@@ -285,13 +289,6 @@ class Scan(ABC):
             raise InputError(name, f"shape {array.shape}", f"shape {shape}")
         require_finite(name, array)
 
-    def _one(self, number: int, **known: Any) -> Self:
-        """Take one slice, with what else is ``known`` of it."""
-        if self.n_slices == 1:
-            return self._slices([number], **known)
-        taken = replace(self.provenance, slice=(number, self.n_slices))
-        return self._slices([number], name=f"{self.name}[{number}]", provenance=taken, **known)
-
     def known(self, **facts: Any) -> Self:
         """The same scan with other facts in its provenance."""
         return replace(self, provenance=replace(self.provenance, **facts))
@@ -355,12 +352,9 @@ class KSpaceData(Scan):
     def __post_init__(self) -> None:
         require_instance(np.ndarray, wanted="a complex array (slice, coil, ky, kx)", kspace=self.kspace)
         k = self.kspace
-        if k.ndim != 4:
-            raise InputError("kspace", f"{k.ndim} axes {k.shape}", "(slice, coil, ky, kx)")
-        if min(k.shape) < 1 or k.shape[-2] < 4 or k.shape[-1] < 4:
-            raise InputError("kspace", f"shape {k.shape}", "at least 4 x 4 samples and one coil")
-        if not np.iscomplexobj(k):
-            raise InputError("kspace", f"dtype {k.dtype}", "complex samples")
+        if k.ndim != 4 or min(k.shape) < 1 or min(k.shape[-2:]) < 4 or not np.iscomplexobj(k):
+            wanted = "complex samples (slice, coil, ky, kx), at least 4 x 4 of one coil"
+            raise InputError("kspace", f"{k.dtype} {k.shape}", wanted)
         require_finite("kspace", k)
         object.__setattr__(self, "measured", chosen_flags(self.measured, (k.shape[-2],), field="measured"))
         if not self.measured.any() or not np.any(k[:, :, self.measured]):
@@ -440,20 +434,14 @@ class KSpaceData(Scan):
         """The first slice that is not fully sampled; None where all are."""
         return next((sampling for sampling in self.samplings if sampling.lines.any() and not sampling.full), None)
 
-    def select_slice(self, index: int) -> KSpaceData:
-        """The same data with the one slice ``index`` (negative counts from the end), and the lines it holds.
-
-        Raises
-        ------
-        InputError
-            Where there is no such slice, or it holds no signal.
-        """
+    def select_slice(self, index: int) -> Self:
+        """See `Scan.select_slice`."""
         number = slice_number(index, self.n_slices)
         measured = self.samplings[number].lines
         if not measured.any():
             raise InputError(f"slice {number}", "no signal", "a slice with samples")
         source = None if self.source is None else self.source.of_frame(number)
-        return self._one(number, measured=measured, source=source)
+        return self._slices([number], measured=measured, source=source)
 
 
 @briefly
@@ -540,16 +528,6 @@ class TrajectoryData(Scan):
     def measured_readouts(self) -> NDArray[np.bool_]:
         """All of them, shape (readout,)."""
         return np.ones(self.n_readouts, dtype=bool)
-
-    def select_slice(self, index: int) -> TrajectoryData:
-        """The same data with the one slice ``index`` (negative counts from the end).
-
-        Raises
-        ------
-        InputError
-            Where there is no such slice.
-        """
-        return self._one(slice_number(index, self.n_slices))
 
     def only(self, measured: NDArray[np.bool_]) -> TrajectoryData:
         """The same data with some of the readouts.

@@ -376,53 +376,36 @@ class SourceImage:
         return tuple(_KNOWN)
 
     @classmethod
-    def of_elements(cls, elements: Mapping[str, str], frames: int = 1) -> tuple[SourceImage | None, tuple[str, ...]]:
+    def of_elements(
+        cls, elements: Mapping[str, str], frames: int = 1, *, image: bool = True
+    ) -> tuple[SourceImage | None, tuple[str, ...]]:
         """Identifiers by the elements of a file, and the names of those that are not as DICOM has them.
 
         Parameters
         ----------
         elements : mapping of str to str
-            Values of `keywords`, empty ones among them.
+            Values of `keywords`, empty ones among them, and of raw data ``SeriesInstanceUIDRoot``.
         frames : int
             Images in the file.
+        image : bool
+            False for the header of raw data.
 
         Returns
         -------
         source : SourceImage or None
-            None where the study, the image or the patient's number is missing or wrong: without these the others would
-            mean something else.
-        wrong : tuple of str
+            None where nothing is left, or of an image where the study, the image or the patient's number is missing or
+            wrong: without these the others would mean something else. Where the patient's number in the header of raw
+            data is wrong nothing of the patient is kept: it could be somebody else.
+        left_out : tuple of str
             Names of the elements that could not be kept.
         """
         given = {name: text for name, text in elements.items() if text}
-        wrong = tuple(name for name, text in given.items() if not _is_valid(name, text))
-        if set(wrong) & set(_DECISIVE) or not given.keys() >= set(_NEEDED):
-            return None, wrong
-        return cls({name: text for name, text in given.items() if name not in wrong}, frames), wrong
-
-    @classmethod
-    def of_raw_data(cls, elements: Mapping[str, str]) -> tuple[SourceImage | None, tuple[str, ...]]:
-        """Identifiers by the header of raw data, and the names of those that are not as DICOM has them.
-
-        Where the patient's number is wrong nothing of the patient is kept: without it, it could be somebody else.
-
-        Parameters
-        ----------
-        elements : mapping of str to str
-            Values of `keywords` and ``SeriesInstanceUIDRoot``, empty ones among them.
-
-        Returns
-        -------
-        source : SourceImage or None
-            None where nothing is left.
-        left_out : tuple of str
-            Names of the elements that were not kept.
-        """
-        given = {name: text for name, text in elements.items() if text}
-        wrong = {name for name, text in given.items() if not _is_valid(name, text, image=False)}
-        wrong |= set(_PATIENT) if "PatientID" in wrong else set()
-        kept = {name: text for name, text in given.items() if name not in wrong}
-        return cls(kept, image=False) if kept else None, tuple(name for name in given if name in wrong)
+        wrong = {name for name, text in given.items() if not _is_valid(name, text, image=image)}
+        missing = image and bool(wrong & set(_DECISIVE) or set(_NEEDED) - given.keys())
+        if not image and "PatientID" in wrong:
+            wrong |= set(_PATIENT)
+        kept = {} if missing else {name: text for name, text in given.items() if name not in wrong}
+        return cls(kept, frames, image=image) if kept else None, tuple(name for name in given if name in wrong)
 
     @property
     def names_somebody(self) -> bool:

@@ -35,7 +35,7 @@ def check(count: int = 3, predicted: float = 1.0, actual: float = 1.0) -> Predic
     """Equal energies on 12 lines of which ``count`` around the centre are measured; relative to 100."""
     acquired = np.zeros(12, bool)
     acquired[6 : 6 + count] = True
-    energies, inner = (np.full(12, predicted), np.full(12, actual)), LineReadouts((12, 1)).within(INNER)
+    energies, inner = (np.full(12, predicted), np.full(12, actual)), LineReadouts((12, 1)).radius < INNER
     return PredictionCheck(count, *energies, acquired, predicted_level=100.0, actual_level=100.0, inner=inner)
 
 

@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 def checks(**more: object) -> list[PredictionCheck]:
     """The error of the two decisions, with the measured lines' error unknown."""
-    known = {"predicted_level": 1600.0, "actual_level": 1600.0, "inner": LINES.within(INNER), **more}
+    known = {"predicted_level": 1600.0, "actual_level": 1600.0, "inner": LINES.radius < INNER, **more}
     masks = {count: KNOWING.mask(count) for count in (2, 3)}
     hidden = {count: np.where(mask, np.nan, 8.0) for count, mask in masks.items()}
     return [PredictionCheck(count, np.full(8, 2.0), hidden[count], masks[count], **known) for count in masks]

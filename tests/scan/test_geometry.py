@@ -93,9 +93,9 @@ def test_identifiers_are_those_of_the_header() -> None:
     third = source.of_frame(2)
     assert third.frame == 3
     assert SourceImage(NEEDED).of_frame(0) == SourceImage(NEEDED)
-    raw, left_out = SourceImage.of_raw_data({**RAW, "StudyInstanceUID": ""})
+    raw, left_out = SourceImage.of_elements({**RAW, "StudyInstanceUID": ""}, image=False)
     assert raw is not None and not raw.image and left_out == () and raw.identifiers == RAW
-    assert SourceImage.of_raw_data({"PatientName": ""}) == (None, ())
+    assert SourceImage.of_elements({"PatientName": ""}, image=False) == (None, ())
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_is_not_as_dicom_has_it_is_left_out_by_name(name: str, text: str) -
     assert wrong == (name,) and source is not None
     assert source.identifiers == {**NEEDED, "PatientID": "77"}
     refuses(name, SourceImage, {**NEEDED, name: text})
-    raw, left_out = SourceImage.of_raw_data({**RAW, name: text})
+    raw, left_out = SourceImage.of_elements({**RAW, name: text}, image=False)
     assert raw is not None and left_out == (name,)
     assert raw.identifiers == {key: value for key, value in RAW.items() if key != name}
 
@@ -125,7 +125,9 @@ def test_without_a_decisive_one_none_is_kept(name: str) -> None:
     assert SourceImage.of_elements({**NEEDED, **PATIENT, name: "a\tb"}) == (None, (name,))
     if name in NEEDED:
         assert SourceImage.of_elements({**NEEDED, **PATIENT, name: ""}) == (None, ())
-    raw, left_out = SourceImage.of_raw_data({**RAW, "PatientID": "7" * 65})  # the name could be somebody else's
+    raw, left_out = SourceImage.of_elements(
+        {**RAW, "PatientID": "7" * 65}, image=False
+    )  # the name could be somebody else's
     assert raw is not None and left_out == tuple(PATIENT)
     assert not raw.identifiers.keys() & PATIENT.keys() and "StudyDate" in raw.identifiers
 

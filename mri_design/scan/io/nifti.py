@@ -118,7 +118,7 @@ def _sidecar(path: Path, limits: safe.ReadLimits) -> tuple[SourceImage | None, d
             found[name] = f"{factor * float(value):.6g}"
     protocol = content.get("ProtocolName") or content.get("SeriesDescription")
     found |= {"ProtocolName": protocol} if isinstance(protocol, str) else {}
-    return SourceImage.of_raw_data(found)[0], {"sidecar": (beside.name, "")}
+    return SourceImage.of_elements(found, image=False)[0], {"sidecar": (beside.name, "")}
 
 
 def _header(kind: Any, content: bytes) -> tuple[Any, list[float]]:

@@ -170,7 +170,8 @@ class MrdHeader:
         if contrast >= len(self.echo_times) or sole_value(self.echo_times):
             return self.source
         known = {} if self.source is None else self.source.identifiers
-        return SourceImage.of_raw_data({**known, "EchoTime": sole_value(self.echo_times[contrast : contrast + 1])})[0]
+        known = {**known, "EchoTime": sole_value(self.echo_times[contrast : contrast + 1])}
+        return SourceImage.of_elements(known, image=False)[0]
 
     @property
     def unsettled(self) -> str:
@@ -253,7 +254,7 @@ def parse_mrd_header(field: str, text: str, limits: ReadLimits) -> MrdHeader:
     share, place = "a share above 0, 1 at most", f"{field}: {_BANDWIDTH}"
     unknown = {axis for value in _user_values(root, "String", UNKNOWN_SIZES) for axis in value.split()}
     unknown = unknown if unknown <= set("xyz") else set()
-    source, wrong = SourceImage.of_raw_data(_identifiers(root))
+    source, wrong = SourceImage.of_elements(_identifiers(root), image=False)
     return MrdHeader(
         tuple(
             _encoding(field if not i else f"{field}: encoding {i}", encoding, limits, unknown)

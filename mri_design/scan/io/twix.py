@@ -389,7 +389,7 @@ def read_protocol(read: Measurement) -> tuple[MrdHeader, tuple[int, int]]:
         "EchoTime": raw_data.sole_value(echo_times),
         "FlipAngle": raw_data.sole_value(read.series("adFlipAngleDegree").values()),
     }
-    source, wrong = SourceImage.of_raw_data(identifiers)
+    source, wrong = SourceImage.of_elements(identifiers, image=False)
     header = MrdHeader(
         (encoding,),
         RECEIVER_BANDWIDTH,
