@@ -22,7 +22,7 @@ from mri_design.design.fixed import CentredLines, FixedAngles
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import DesignTrace, StopFact, StopRule
 from mri_design.design.training import TrainedOrder, truth_or_none
-from mri_design.errors import InputError, UsageError, option, positive_number, require_counts, require_numbers
+from mri_design.errors import InputError, UsageError, option, positive_number, require_numbers
 from mri_design.experiment.recipe import Recipe
 from mri_design.kinds import KINDS, Kind
 from mri_design.operators.base import Array
@@ -81,10 +81,7 @@ def require_amount(count: int | None, acceleration: float | None, recipe: Recipe
 
 def amount_wanted(count: int | None, acceleration: float | None, size: int) -> int:
     """The count, or in its place one in so many of ``size``."""
-    if count is not None:
-        return count
-    assert acceleration is not None
-    return readouts_wanted(size, acceleration)
+    return readouts_wanted(size, acceleration or 1.0) if count is None else count
 
 
 def _listed(values: object) -> str:
@@ -426,10 +423,6 @@ class DesignEnd:
         return "met" if self.chosen else "met at the start"
 
 
-ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
-"""Names of the orders."""
-
-
 @dataclass(frozen=True)
 class Acquisition:
     """Lines, or samples of a plane, as the scanner measures them.
@@ -499,7 +492,7 @@ def acquisition_order(
     Raises
     ------
     InputError
-        For an unknown order, or an effective echo that the order or the trains do not have.
+        For an effective echo that the order or the trains do not have.
     """
     check_order(order, train, effective_echo)
     count = -(-len(lines) // train)
@@ -542,18 +535,15 @@ def _echo_by_echo(lines: Sequence[int], count: int, within: NDArray[np.float64] 
 
 
 def check_order(order: str, train: int, effective_echo: int | None = None, max_jump: int | None = None) -> None:
-    """Refuse an order that does not exist or that its trains or the largest jump contradict.
+    """Refuse an order that its trains or the largest jump contradict.
 
     Lines that were chosen within jumps of ``max_jump`` keep to it as they were chosen, and in ascending order.
 
     Raises
     ------
     InputError
-        As `acquisition_order`, and for an order that breaks jumps.
+        For an effective echo that the order or the trains do not have, and for an order that breaks jumps.
     """
-    require_counts(least=1, **{"echo train": train})
-    if order not in ORDERS:
-        raise InputError(field="order", got=repr(order), wanted=f"one of: {', '.join(ORDERS)}")
     if order == "interleaved" and train == 1:
         raise InputError(
             field="order",

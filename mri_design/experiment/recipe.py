@@ -40,6 +40,8 @@ USUAL_MATRIX = 256
 USUAL_CALIBRATION = 24
 """Centre lines that coil maps are estimated from, unless a setting says how many."""
 
+ORDERS = ("as-chosen", "ascending", "centre-out", "interleaved")
+"""Orders in which the chosen lines can be measured."""
 CORNERS = "corners"
 """Stands for the samples of a plane outside of the ellipse that touches its edges."""
 EVERY = "all"
@@ -413,7 +415,7 @@ class DesignRecipe(Settings):
     block: Count | None = setting(None, unset="1; of a plane a 200th of it")
     order: str = setting(
         "as-chosen",
-        names=lambda: ("as-chosen", "ascending", "centre-out", "interleaved"),
+        names=lambda: ORDERS,
         check=_written(r"interleaved:[1-9]\d*|[^:]+", "interleaved:4"),
     )
     until_error: Fraction | None = setting(None, cure="Five per cent are 0.05.")
