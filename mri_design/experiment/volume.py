@@ -27,7 +27,7 @@ from mri_design.scan.data import KSpaceData, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, around
 from mri_design.scan.io.formats import opened
 from mri_design.scan.io.safe import errors_named
-from mri_design.scan.io.source import ReadOptions
+from mri_design.scan.io.source import ReadOptions, counter_option
 from mri_design.scan.provenance import NoiseOrigin
 from mri_design.scan.sampling import require_dynamic_range
 
@@ -138,12 +138,8 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
     with _opened_frame(source, recipe_of_frame(recipe, None), seed, None) as first:
         count, numbers = first.count, first.series.get(axis)
     if numbers is None:
-        got, wanted = (
-            "all asked for of an input that has no numbers of this kind",
-            "raw data whose readouts are numbered",
-        )
-        cure = f"Leave out --{axis}, or {axis} under [input] in the recipe."
-        raise InputError(f"{source}: {axis}", got, wanted, cure)
+        got, cure = "all numbers, and the input has none of this kind", f"Leave out {counter_option(axis)}."
+        raise InputError(f"{source}: {axis}", got, "raw data whose readouts are numbered", cure)
     opened_frames = dict[int, Slices]()
     with ExitStack() as files:
 
@@ -156,7 +152,7 @@ def opened_slices(source: str, recipe: Recipe, seed: int = 0, maps: GivenMaps | 
                 slices = files.enter_context(_opened_frame(source, of_frame, seed, maps))
                 if slices.count != count:
                     got, wanted = f"{slices.count} slices", f"{count}, as {axis} {numbers[0]} has"
-                    cure = f"Reconstruct frames that are whole one by one, with --{axis} N."
+                    cure = f"Reconstruct frames that are whole one by one, with {counter_option(axis, 'N')}."
                     raise InputError(f"{axis} {numbers[frame]}", got, wanted, cure)
                 opened_frames[frame] = slices
             data = opened_frames[frame].read(number)
@@ -349,7 +345,7 @@ class NeighbourCounts:
             raise InputError("companions", "a scan of one slice", "a scan of several", "Leave it out.")
         if self.frames and len(numbering.numbers) < 2:
             wanted = "several contrasts, phases, repetitions or sets, which are reconstructed together"
-            *some, last = (option(f"input.{axis}", "all") for axis in ("contrast", "phase", "repetition", "set"))
+            *some, last = (counter_option(axis, "all") for axis in ("contrast", "phase", "repetition", "set"))
             cure = f"Give {', '.join(some)} or {last} too, of raw data that have them."
             raise InputError("companions", "one frame", wanted, cure)
 

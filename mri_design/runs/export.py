@@ -40,6 +40,7 @@ from mri_design.scan.geometry import SliceGeometry, stacked
 from mri_design.scan.io.atomic import npy_bytes, npz_bytes
 from mri_design.scan.io.bart import is_bart, pair_of
 from mri_design.scan.io.formats import read
+from mri_design.scan.io.source import counter_option
 from mri_design.scan.sampling import readouts_of_positions, refused_samples
 from mri_design.scan.trajectories import maps_to_bart, planes_to_bart, samples_to_bart, to_bart
 from mri_design.scan.writing import (
@@ -226,7 +227,7 @@ def _places(run: StoredRun) -> tuple[SliceGeometry, ...]:
         if place != run.places[number % count]:
             field = f"{run.axis} {run.frames[number // count]}, slice {run.numbers[number % count]}"
             wanted = f"slices that lie alike in every {run.axis}"
-            cure = f"Reconstruct frames one by one, with --{run.axis} N, and export each."
+            cure = f"Reconstruct frames one by one, with {counter_option(run.axis, 'N')}, and export each."
             raise InputError(field, "another place than in the first frame", wanted, cure)
     return run.places[:count]
 
@@ -236,7 +237,7 @@ def _dicom(run: StoredRun, out: Path, extents: Extents, request: SequenceRequest
     if run.frames:
         raise UsageError(
             f"{run.name} holds {len(run.frames)} {run.axis}s, and .dcm files hold one: .nii.gz takes all of "
-            f"them, and recon --{run.axis} N makes a run of one"
+            f"them, and recon with {counter_option(run.axis, 'N')} makes a run of one"
         )
     derivation, names = f"{run.measured}, reconstructed by mri-design", list[tuple[str, list[Path]]]()
     for series, (path, name, image) in enumerate(images, 1):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import Coverage, RelativeError
 from mri_design.evaluation.page import Page
@@ -74,6 +74,7 @@ from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.formats import read_images
+from mri_design.scan.io.source import counter_option
 from mri_design.status import Status
 
 T = TypeVar("T")
@@ -432,8 +433,9 @@ class OpenScan:
                 tell_part(whole, recipe, progress)
             size = (data.n_coils, *data.grid_shape, mask.ndim)
             if shape not in (None, size):
+                only = counter_option(numbering.axis, "N") if numbering.axis else option("slices")
                 got, wanted = f"{size[0]} coils and {size[1]} x {size[2]} pixels", "the same as of the slices before"
-                cure = f"Reconstruct them in runs of their own, with --{numbering.axis or 'slices'}."
+                cure = f"Reconstruct them in runs of their own, with {only}."
                 raise InputError(numbering.name(number), got, f"{wanted}, to lie in one volume", cure)
             shape, geometry = size, getattr(data, "geometry", None)
             self.places[number] = None if geometry is None else geometry[0]

@@ -1,11 +1,14 @@
 """``INPUT#SLICES``, and the coil maps that belong to an input."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from mri_design import UsageError
-from mri_design.experiment import MapsOfScan, SliceChoice, scan_sources, source_files
+from mri_design import Recipe, UsageError
+from mri_design.errors import naming_options
+from mri_design.experiment import MapsOfScan, SliceChoice, Slices, scan_sources, source_files
+from mri_design.experiment.volume import NeighbourCounts, opened_slices
 from tests.refusals import refused
 
 
@@ -52,3 +55,18 @@ def test_maps_of_no_input_and_maps_twice_are_wrong_usage(maps: list[str], of: li
         scan_sources(["a.h5", "x/scan.h5", "y/scan.h5"], "middle", maps, of)
     with pytest.raises(UsageError):
         scan_sources(["a.h5", "b.h5"], "0", companions=["t1.nii"])
+
+
+def test_cures_name_counters_by_settings_that_a_recipe_has() -> None:
+    every = Recipe.of({"input": {"series": {"contrast": "all"}}})
+    cures = list[str]()
+    for call in (lambda: NeighbourCounts(frames=1).require(Slices(1)), lambda: opened("phantom:brain", every)):
+        with naming_options(), refused("companions" if not cures else "contrast") as caught:
+            call()
+        cures += re.findall(r"-s (input\.series\.\w+)", caught.value.cure)
+    assert len(cures) == 5 and all(Recipe().with_settings([f"{one}=all"]).input.axis for one in cures)
+
+
+def opened(source: str, recipe: Recipe) -> None:
+    with opened_slices(source, recipe):
+        pass

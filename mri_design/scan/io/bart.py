@@ -16,7 +16,7 @@ from mri_design.kinds import KINDS
 from mri_design.scan.io import stored_arrays
 from mri_design.scan.io.layouts import gathering, looks_like_coils
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits, check_declared_shape, check_file, read_small
-from mri_design.scan.io.source import Content, Loaded, ReadOptions, Source
+from mri_design.scan.io.source import Content, Loaded, ReadOptions, Source, counter_option
 from mri_design.scan.trajectories import from_bart
 
 AXES: tuple[str, ...] = (
@@ -201,7 +201,7 @@ def _refuse_further_axes(stored: NDArray[np.complex64]) -> None:
             if name in _SERIES:
                 axis, counter = _SERIES[name]
                 named = option("dims", f"kx,ky,coil,{axis}")
-                chosen = option(f"input.{counter}", "N")
+                chosen = counter_option(counter, "N")
                 cure += f" Or name all axes that have several entries, as {named}, and choose by {chosen}."
             _refuse_coils(stored, number)
             raise InputError(f"axis {number} ({name})", f"{length} entries", "one", cure)

@@ -84,9 +84,9 @@ def duplicates_cure() -> str:
     return f"Say which counts: {option('duplicates', 'average')}, or first or last."
 
 
-def counter_option(name: str) -> str:
-    """The option of the command line, or setting in Python, of a counter or of the encoding space."""
-    return option(f"input.series.{name}")
+def counter_option(name: str, number: object = "") -> str:
+    """The setting of a counter or of the encoding space, as on the command line or in Python; with an example."""
+    return option(f"input.series.{name}", number)
 
 
 def require_counters(
@@ -102,7 +102,9 @@ def require_counters(
     for name, number in counters.items():
         held = (series or {}).get(name, ())
         if number not in (held or (0,)):
-            others = "".join(f" It has a {other}: --{other} N." for other in series or {} if other != name)
+            others = "".join(
+                f" It has a {other}: {counter_option(other, 'N')}." for other in series or {} if other != name
+            )
             cure = f"Change {counter_option(name)}, or leave it out.{others}"
             wanted, behind = f"0 to {len(held) - 1}" if held else "0, or none", ("encoding_space",) * (name == ENCODING)
             raise InputError(f"{path}: {name}", str(number), wanted, cure, behind)
