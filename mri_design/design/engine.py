@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.design.greedy import PerSlice, image_energy, least_energies, of_each, rows_of
+from mri_design.design.greedy import image_energy, least_energies, of_each, rows_of
 from mri_design.design.strategy import (
     DesignView,
     LineCandidates,
@@ -605,9 +605,11 @@ class _Design:
             return forecast
         reachable = candidates.allowed | candidates.mask
         lines = [*candidates.acquired, *np.flatnonzero(reachable & ~candidates.mask).tolist()]
-        noise = PerSlice([np.random.default_rng((engine.seed, i)) for i in range(len(self.posteriors))])
-        each = (candidates.readouts, lines, engine.inference.variances, noise)
-        left = np.sum(of_each(self.posteriors, least_energies, *each), axis=0)
+        each = [
+            (candidates.readouts, lines, engine.inference.variances, np.random.default_rng((engine.seed, i)))
+            for i in range(len(self.posteriors))
+        ]
+        left = np.sum(of_each(self.posteriors, least_energies, each), axis=0)
         never = ~reachable & (forecast.expected > 0)
         left[never] *= forecast.predicted[never] / forecast.expected[never]
         total = float(np.sum(left))

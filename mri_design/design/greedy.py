@@ -91,14 +91,11 @@ def _of_part(one: object, which: str, function: Callable[..., Found], *arguments
     return function(getattr(one, which), *arguments)
 
 
-@dataclass(frozen=True)
-class PerSlice:
-    """An argument of `of_each` that differs from slice to slice: one value for each, in the order of the slices."""
-
-    values: Sequence[Any]
-
-
-def of_each(posteriors: Sequence[GaussianPosterior], function: Callable[..., Found], *arguments: Any) -> list[Found]:
+def of_each(
+    posteriors: Sequence[GaussianPosterior],
+    function: Callable[..., Found],
+    arguments: Sequence[tuple[Any, ...]] | None = None,
+) -> list[Found]:
     """``function(posterior, *arguments)`` of every slice, computed where the posterior is.
 
     Parameters
@@ -106,30 +103,29 @@ def of_each(posteriors: Sequence[GaussianPosterior], function: Callable[..., Fou
     posteriors : sequence of GaussianPosterior
         As `DesignView.posteriors`.
     function : callable
-        Takes one posterior and the arguments. Where posteriors are in other processes it must survive pickling, as a
+        Takes one posterior and its arguments. Where posteriors are in other processes it must survive pickling, as a
         function of a module does.
-    *arguments
-        The same for every slice, but for those that are `PerSlice`. They are not to be used again where they change
-        when they are used: generators (see `generators`).
+    arguments : sequence of tuples, optional
+        Further arguments of every slice. They are not to be used again where they change when they are used, as
+        generators do.
 
     Returns
     -------
     list
         In the order of the slices.
     """
-    every = range(len(posteriors))
-    own = [tuple(a.values[i] if isinstance(a, PerSlice) else a for a in arguments) for i in every]
+    own = [()] * len(posteriors) if arguments is None else arguments
     if isinstance(posteriors, KeptElsewhere):
         return posteriors.each(function, own)
     return [function(posterior, *mine) for posterior, mine in zip(posteriors, own, strict=True)]
 
 
-def generators(rng: np.random.Generator, count: int) -> PerSlice:
+def generators(rng: np.random.Generator, count: int) -> list[np.random.Generator]:
     """A generator for every slice: draws for one slice do not depend on the others, or on their process.
 
     A single slice, which is always in this process, draws from ``rng`` itself.
     """
-    return PerSlice(rng.spawn(count) if count > 1 else [rng] * count)
+    return rng.spawn(count) if count > 1 else [rng] * count
 
 
 def means_of(posteriors: Sequence[GaussianPosterior]) -> list[Array]:
@@ -180,8 +176,7 @@ def lines_of(posterior: GaussianPosterior) -> LineReadouts:
 
 def rows_of(posterior: GaussianPosterior, readouts: Readouts, ids: Sequence[int]) -> Rows:
     """X of some candidates, with the coils of the posterior's own measurement."""
-    maps = coils_of(posterior)
-    return readouts.rows(ids, maps)
+    return readouts.rows(ids, coils_of(posterior))
 
 
 def value_variances(posterior: GaussianPosterior, readouts: Readouts, rng: np.random.Generator, draws: int) -> Numbers:
@@ -246,8 +241,8 @@ def expected_energies(
     posteriors: Sequence[GaussianPosterior], readouts: Readouts, rng: np.random.Generator, draws: int
 ) -> Numbers:
     """`energies` summed over posteriors, (size,): the predicted error on every candidate."""
-    own = generators(rng, len(posteriors))
-    return np.asarray(np.sum(of_each(posteriors, energies, readouts, own, draws), axis=0))
+    arguments = [(readouts, own, draws) for own in generators(rng, len(posteriors))]
+    return np.asarray(np.sum(of_each(posteriors, energies, arguments), axis=0))
 
 
 def gains_and_energies(
@@ -307,7 +302,7 @@ def residual_energies(posterior: GaussianPosterior, readouts: Readouts, truth: A
 
 def actual_energies(posteriors: Sequence[GaussianPosterior], readouts: Readouts, truths: Sequence[Array]) -> Numbers:
     """`residual_energies` summed over posteriors, each with its own truth, (size,)."""
-    return np.asarray(np.sum(of_each(posteriors, residual_energies, readouts, PerSlice(truths)), axis=0))
+    return np.asarray(np.sum(of_each(posteriors, residual_energies, [(readouts, truth) for truth in truths]), axis=0))
 
 
 def least_energies(
@@ -814,9 +809,9 @@ class InformationGain(ChoosesByScore):
 
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
         """Gains and expected energies of all candidates (`gains_and_energies`), summed over the posteriors."""
-        own = generators(rng, len(view.posteriors))
-        draws = self.draws or view.readouts.draws
-        each = of_each(view.posteriors, gains_and_energies, view.readouts, own, draws)
+        readouts, draws = view.readouts, self.draws or view.readouts.draws
+        arguments = [(readouts, own, draws) for own in generators(rng, len(view.posteriors))]
+        each = of_each(view.posteriors, gains_and_energies, arguments)
         gains, energies = (np.asarray(np.sum(part, axis=0)) for part in zip(*each, strict=True))
         return Scores(gains, Forecast(energies), in_nats=True)
 

@@ -198,18 +198,6 @@ def line_residual(mr_slice: SliceModel, image: Array, truth: Array) -> NDArray[n
     return np.asarray(np.sum(np.abs(wrong) ** 2, axis=(0, 2), dtype=np.float64) / energy)
 
 
-def require_truths(name: str, truths: Sequence[Array], wanted: int) -> None:
-    """Refuse to run an oracle that was not given the truth of each of ``wanted`` slices.
-
-    Raises
-    ------
-    InputError
-        In the name of the oracle.
-    """
-    if not truths or len(truths) != wanted:
-        raise InputError(field=name, got=f"{len(truths)} true images", wanted="one per slice", cure=NO_TRUTH)
-
-
 def shared_lines(scans: Sequence[ReferenceSlice]) -> NDArray[np.bool_]:
     """Lines that every scan holds, (ky,).
 
@@ -240,6 +228,8 @@ class TrueImages:
     ----------
     truths : sequence of complex arrays, shape (ky, kx)
         The true images, one per slice; empty until `knowing` gives them.
+    reconstruct : callable, optional
+        Makes the images, for oracles that try candidates.
 
     Raises
     ------
@@ -248,6 +238,7 @@ class TrueImages:
     """
 
     truths: tuple[Array, ...] = ()
+    reconstruct: Reconstruct | None = None
     start_lines: ClassVar[tuple[int, int] | None] = (4, 4)  # a mask that looks at the truth needs no larger centre
 
     def __post_init__(self) -> None:
@@ -257,8 +248,25 @@ class TrueImages:
                 raise InputError(field=f"truths[{number}]", got=f"an array of shape {truth.shape}", wanted="(ky, kx)")
 
     def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Self:
-        """This oracle with the truth; the reconstruction is the posterior mean."""
-        return replace(self, truths=tuple(truths))
+        """This oracle with the truth and the reconstruction."""
+        return replace(self, truths=tuple(truths), reconstruct=reconstruct)
+
+    def known_energies(self, name: str, view: DesignView) -> NDArray[np.float64]:
+        """Energies of the posterior means' actual errors, (size,), summed over the slices.
+
+        Raises
+        ------
+        InputError
+            In the name of the oracle, without the truth of every slice.
+        """
+        require_truths(name, self.truths, len(view.posteriors))
+        return actual_energies(view.posteriors, view.readouts, self.truths)
+
+
+def require_truths(name: str, truths: Sequence[Array], wanted: int) -> None:
+    """Refuse to run an oracle without the true image of each of ``wanted`` slices."""
+    if not truths or len(truths) != wanted:
+        raise InputError(field=name, got=f"{len(truths)} true images", wanted="one per slice", cure=NO_TRUTH)
 
 
 @briefly
@@ -282,8 +290,7 @@ class OracleResidual(TrueImages, ChoosesByScore):
         InputError
             Without the truth of every slice.
         """
-        require_truths(self.name, self.truths, len(view.posteriors))
-        return Scores(actual_energies(view.posteriors, view.readouts, self.truths))
+        return Scores(self.known_energies(self.name, view))
 
 
 REACH = 3.0
@@ -321,8 +328,7 @@ class OracleHole(TrueImages, ChoosesByScore):
         InputError
             Without the truth of every slice.
         """
-        require_truths(self.name, self.truths, len(view.posteriors))
-        actual = actual_energies(view.posteriors, view.readouts, self.truths)
+        actual = self.known_energies(self.name, view)
         expected = expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
         tiny = np.finfo(float).tiny
         wrong = np.log(np.maximum(actual, tiny) / np.maximum(expected, tiny))
@@ -334,21 +340,11 @@ class OracleHole(TrueImages, ChoosesByScore):
 class OracleGreedy(TrueImages, Strategy):
     """The line after which the error is least: every candidate is reconstructed at every step.
 
-    Parameters
-    ----------
-    truths : sequence of complex arrays
-        As of `TrueImages`.
-    reconstruct : callable
-        Makes the images; its errors are relative L2 of the magnitude, mean over slices.
+    Its settings are those of `TrueImages`; errors of the images are relative L2 of the magnitude, mean over slices.
     """
 
-    reconstruct: Reconstruct | None = None
     name: str = "oracle-greedy"
     needs_posterior = False
-
-    def knowing(self, truths: Sequence[Array], reconstruct: Reconstruct) -> Self:
-        """This oracle with the truth and the reconstruction."""
-        return replace(self, truths=tuple(truths), reconstruct=reconstruct)
 
     def choose(self, view: DesignView, rng: np.random.Generator) -> Choice:
         """The remaining line that leaves the least error.
@@ -819,10 +815,6 @@ class ExchangeRules:
     shortlist: int = 6
 
 
-ANY_EXCHANGE = ExchangeRules()
-"""Every line may go, every line that holds data may come in."""
-
-
 @dataclass(frozen=True)
 class Refinement:
     """A mask that is being improved.
@@ -866,7 +858,7 @@ def refine(
     state: Refinement,
     attempts: int,
     evaluate: Evaluate,
-    rules: ExchangeRules = ANY_EXCHANGE,
+    rules: ExchangeRules = ExchangeRules(),
     callback: Callable[[Refinement], None] | None = None,
 ) -> Refinement:
     """Try exchanges until ``attempts`` have been made, or no line is left to try.
@@ -901,8 +893,8 @@ def refine(
     every = range(len(scans))
 
     def rank(line: int) -> tuple[bool, float, int]:
-        known = line in rules.importance
-        return not known, rules.importance[line] if known else -abs(line - len(measurable) // 2), line
+        outer = -abs(line - len(measurable) // 2)
+        return line not in rules.importance, rules.importance.get(line, outer), line
 
     while len(state.exchanges) < attempts:
         settled = {*rules.keep, *state.settled}

@@ -18,7 +18,6 @@ Re<w, s> - phi(s) is known for Laplace sites, smoothed or not, which require |w|
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -399,24 +398,31 @@ def shrunken_moduli(penalty: SitePenalty, noise_variance: float, rho: float, mod
     return r
 
 
-class LinearStep(ABC):
-    """Solves for u, warm from the last one, for weights rho_j that may change."""
+class LinearStep:
+    """Solves for u exactly by one pair of FFTs, for weights rho_j that may change; subclasses solve it elsewhere.
+
+    The memory of what the copies ``gathered``, sum_j rho_j B_j^H target_j, may be written to.
+    """
 
     matvecs = 0
     healthy = True
 
-    @abstractmethod
+    def __init__(self, model: GeneralizedLinearModel, measurement: Array, blocks: tuple[Array, ...]) -> None:
+        self._back_projection = model.back_projection()
+        self._measurement, self._blocks = measurement, blocks
+
     def set_weights(self, rho: Sequence[float]) -> None:
         """Take new rho, one per block."""
+        total = self._measurement + sum(r * b for r, b in zip(rho, self._blocks, strict=True))
+        self._inverse = circulant_inverse(np.maximum(total, 1e-12 * np.max(total)))
 
-    @abstractmethod
     def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
-        """The minimiser, for sum_j rho_j B_j^H target_j and the last u; with ``look``, prepare to balance.
+        """The minimiser, from the last u; with ``look``, prepare to balance."""
+        self.matvecs += 1
+        gathered += self._back_projection
+        return self._inverse(gathered)
 
-        The memory of the sum may be written to.
-        """
-
-    def balance(self) -> None:  # noqa: B027 (nothing to do without copies)
+    def balance(self) -> None:
         """Renew weights of its own, if it has any; `set_weights` follows."""
 
 
@@ -428,7 +434,7 @@ def linear_step(
     if spectra is not None:
         measurement = model.measurement.gram_spectrum()
         if measurement is not None:
-            return _Exact(model, measurement, spectra)
+            return LinearStep(model, measurement, spectra)
         if _has_coils(model):
             return _CoilCopies(model, spectra, start, relaxation)
     return _Iterative(model, solver_tolerance, solver_iterations)
@@ -460,21 +466,6 @@ def _block_spectra(model: GeneralizedLinearModel) -> tuple[Array, ...] | None:
 
 def _has_coils(model: GeneralizedLinearModel) -> bool:
     return isinstance(model.measurement, CartesianLines) and model.measurement.maps is not None
-
-
-class _Exact(LinearStep):
-    def __init__(self, model: GeneralizedLinearModel, measurement: Array, blocks: tuple[Array, ...]) -> None:
-        self._back_projection = model.back_projection()
-        self._measurement, self._blocks = measurement, blocks
-
-    def set_weights(self, rho: Sequence[float]) -> None:
-        total = self._measurement + sum(r * b for r, b in zip(rho, self._blocks, strict=True))
-        self._inverse = circulant_inverse(np.maximum(total, 1e-12 * np.max(total)))
-
-    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
-        self.matvecs += 1
-        gathered += self._back_projection
-        return self._inverse(gathered)
 
 
 class _CoilCopies(LinearStep):

@@ -209,10 +209,9 @@ def test_what_is_drawn_for_a_slice_does_not_depend_on_the_others() -> None:
     one.run(slices, one.begin(slices, md.readouts.centre_lines(np.ones(16, dtype=bool), 5)), 6)
     posteriors = one.strategy.seen[0][0]  # type: ignore[attr-defined]
     two, three = (
-        of_each(some, gains_and_energies, slices[0].candidates, generators(np.random.default_rng(0), len(some)), 20)[0][
-            0
-        ]
+        of_each(some, gains_and_energies, [(slices[0].candidates, own, 20) for own in rngs])[0][0]
         for some in (posteriors, [*posteriors, posteriors[0]])
+        for rngs in [generators(np.random.default_rng(0), len(some))]
     )
     np.testing.assert_array_equal(two, three)
 
