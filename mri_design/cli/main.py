@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnknownOptionError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownOptionError
 
 from mri_design.cli import terminal
 from mri_design.errors import InputError, MriDesignError, UsageError, naming_options
@@ -92,6 +92,10 @@ def call(words: Sequence[str]) -> int:
 def _wrong_word(error: CycloptsError) -> str:
     """The message of a command line that is not understood; for a setting instead of an option how it is written."""
     error.verbose = False
+    if isinstance(error, MissingArgumentError) and error.argument is not None and error.keyword is None:
+        name, verb = error.argument.name, " ".join(error.command_chain or ())
+        name = name if error.argument.index is None else name.lstrip("-").upper()
+        return f"{name} is missing: mri-design {verb} --help says what it is"
     if isinstance(error, UnknownOptionError):
         from mri_design.experiment.recipe import Recipe
 

@@ -303,7 +303,7 @@ class Destination:
         from mri_design.runs.store import Run
         from mri_design.runs.workers import require_executor
 
-        jobs, executor = getattr(self, "jobs", 1), getattr(self, "executor", "local")
+        jobs, executor = self.processes
         command, reported = sys.argv[1:], not self.no_report
         terminal.check_resume(self.resume, self.overwrite)
         if self.png and not reported:
@@ -335,6 +335,11 @@ class Destination:
         return terminal.exit_code(ending.status)
 
     @property
+    def processes(self) -> tuple[int, str]:
+        """How many processes compute, and where (``jobs`` and ``executor`` of a `Computation`): this one alone."""
+        return 1, "local"
+
+    @property
     def page(self) -> Path:
         """What to open: the report, or the folder of a run without one."""
         return self.out if self.no_report else self.out / "report.html"
@@ -357,6 +362,11 @@ class Computation(Destination):
     jobs: Annotated[int, whole(1, group=RUN)] = JOBS
     executor: Annotated[str, Parameter(group=RUN, metavar="NAME")] = "local"
 
+    @property
+    def processes(self) -> tuple[int, str]:
+        """Those that were requested."""
+        return self.jobs, self.executor
+
 
 def result_of(to: Destination, ending: Stored) -> dict[str, object]:
     """The result of a run as ``--json`` prints it; errors are relative to the norm of the image."""
@@ -367,7 +377,7 @@ def result_of(to: Destination, ending: Stored) -> dict[str, object]:
         "converged": terminal.exit_code(ending.status) == terminal.DONE,
         "encoding": ending.readouts,
         "chosen": list(ending.chosen),
-        "acceleration": getattr(ending, "acceleration", None),
+        "acceleration": ending.acceleration,
         "predicted_relative_error": ending.error.predicted,
         "found_relative_error": ending.error.found,
         "seed": ending.seed,

@@ -210,6 +210,11 @@ class ReconResult:
         return tuple(np.flatnonzero(self.mask).tolist()) if self.known.scan.on_grid else ()
 
     @property
+    def acceleration(self) -> float | None:
+        """Size of the grid over what is used; None along a trajectory, which has no such number."""
+        return self.known.acceleration(self.lines) if self.known.scan.on_grid else None
+
+    @property
     def status(self) -> str:
         """ "converged", or of how many slices the reconstruction did not, and why that of the first did not."""
         missed = [one.image["status"] for one in self.facts if not one.converged]
@@ -286,7 +291,7 @@ class ReconResult:
         """The run as its folder has it, of several slices with their ``arrays`` or without."""
         known, image = self.known, self.images[0]
         more = {"mask": self.mask, "chosen": self.lines, "status": self.status, "error": self.error}
-        more |= {"coverage": self.coverage}
+        more |= {"coverage": self.coverage, "acceleration": self.acceleration}
         if not self.several:
             return run_of(known, image, **more)
         names = [name for name in ARRAYS if arrays and name in self.kept.arrays(self.numbers[0])]
@@ -543,7 +548,7 @@ def reconstruct_in_folder(request: ReconRequest, run: Run) -> Stored:
 def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
     """Write the images and tables of a reconstruction into the run's folder, of one slice or of several."""
     known, account, mask, covered = result.known, result.account, result.mask, result.coverage
-    facts: dict[str, Any] = {"result": result, "used": mask, "acceleration": None, "errors": {}}
+    facts: dict[str, Any] = {"result": result, "used": mask, "acceleration": result.acceleration, "errors": {}}
     if result.several:
         facts |= _save_volume(folder, result)
     else:
@@ -554,9 +559,7 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
         folder.write_table(COVERAGE, rows)
     else:
         folder.remove(COVERAGE)
-    if known.scan.on_grid:
-        facts["acceleration"] = known.acceleration(np.flatnonzero(mask).tolist())
-    else:  # all that `known` holds
+    if not known.scan.on_grid:  # all that `known` holds
         facts["used"] = np.ones(known.slice_model.candidates.shape, dtype=bool)
     settings = result.settings
     facts["summary"] = summary = simulation_summary([simulated_from(known.scan)]) | known.summary() | account

@@ -60,6 +60,8 @@ class Stored:
     chosen : tuple of int
         Lines, samples of a plane, or shots in the order of choice, and by number where nothing was chosen; none of
         readouts, and of many masks.
+    acceleration : float, optional
+        Samples of the grid over samples measured; none along a trajectory that was read, and of many masks.
     error : RelativeError
         Of the image, over all slices.
     verdict : str
@@ -73,6 +75,7 @@ class Stored:
     readouts: str
     status: str = ""
     chosen: tuple[int, ...] = ()
+    acceleration: float | None = None
     error: RelativeError = field(default_factory=RelativeError)
     verdict: str = field(default="", compare=False)
     identity: str = ""
@@ -136,8 +139,6 @@ class StoredRun(Stored):
         Every decision of a design or a protocol, with what was predicted and what was measured.
     ended : str
         Why a design ended with that many lines, or else its status.
-    acceleration : float, optional
-        Of a design: samples of the grid over samples measured.
     """
 
     name: str = field(default="the image", compare=False)
@@ -164,7 +165,6 @@ class StoredRun(Stored):
     coverage: Coverage | None = None
     trace: DesignTrace | None = None
     ended: str = ""
-    acceleration: float | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name}: {self.measured}, {self.status or 'done'})"

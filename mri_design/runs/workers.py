@@ -12,7 +12,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from multiprocessing import forkserver, get_context, parent_process
+from multiprocessing import current_process, forkserver, get_context, parent_process
 from multiprocessing.context import BaseContext
 from threading import Thread, current_thread, main_thread
 from typing import Any, Generic, TypeVar
@@ -97,6 +97,10 @@ def _call(function: Piece, item: Any) -> Any:
     return function(_material, item)
 
 
+def _nothing(*_: object) -> None:
+    """What a process does to show that it has begun."""
+
+
 def _begin_process(material: Any) -> None:
     global _material
     _material = material
@@ -125,6 +129,8 @@ class Processes:
     """Errors of a future whose process died."""
 
     def __init__(self, material: Any, jobs: int) -> None:
+        if getattr(current_process(), "_inheriting", False):
+            os._exit(1)  # it only loads the script that asked for it; the process that began it says what is wrong
         self._material, self._jobs = material, jobs
         self._executors = dict[int | None, Any]()
 
@@ -151,17 +157,36 @@ class Processes:
         places = list(range(min(self._jobs, most)))
         for place in places:
             with suppress(BrokenExecutor):
-                self.submit(_call, None, place).exception()
+                self.submit(_nothing, None, place).result()
                 continue
             self._executors.pop(place).shutdown()
+            self.require_beginning(place)
         return places
+
+    def require_beginning(self, place: int | None = None) -> None:
+        """Begin a process, where none is there, and have it do nothing.
+
+        Raises
+        ------
+        UsageError
+            Where it ends before its first piece of work, as one of a script that asks for processes while it is loaded.
+        """
+        try:
+            self.submit(_nothing, None, place).result()
+        except BrokenExecutor:
+            raise UsageError(
+                "the other processes ended before they got any work. Each of them loads the script that asks for "
+                'them: put what the script does, other than definitions, under `if __name__ == "__main__":`, or '
+                "compute in one process (jobs=1)"
+            ) from None
 
     def alive(self, place: int | None = None) -> bool:
         """True: the future of a process that dies ends by itself."""
         return True
 
     def renew(self, cancelled: bool) -> None:
-        """Nothing to do: the next piece begins new processes."""
+        """Begin new processes; raises as `require_beginning`."""
+        self.require_beginning()
 
     def close(self, *, unfinished: bool) -> None:
         """End all processes, also those that are at work where there is ``unfinished`` work."""

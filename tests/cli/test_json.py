@@ -43,7 +43,7 @@ def test_a_reconstruction_and_its_regions_answer(spawn: Spawn, work: Path, tmp_p
     np.save(tmp_path / "region.npy", np.eye(24, 20) > 0)
     words = ("--recipe", "quick-local.toml", "--draws", 4, "--jobs", 1, "--no-report", "--json")
     found = answer(spawn, "recon", "scan.npz", *words, "--out", tmp_path / "run")
-    assert found["method"] == "mean" and 0 < float(found["found_relative_error"]) < 1  # type: ignore[arg-type]
+    assert found["acceleration"] == 1.0 and found["method"] == "mean" and 0 < float(found["found_relative_error"]) < 1  # type: ignore[arg-type]
     words = ("--region", tmp_path / "region.npy", "--no-report", "--json")
     (region,) = answer(spawn, "measure", tmp_path / "run", *words)["regions"]  # type: ignore[misc]
     assert (region["region"], region["pixels"], region["draws"]) == ("region", 20, 4)

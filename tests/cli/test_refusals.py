@@ -173,6 +173,11 @@ def test_wrong_words_end_with_2(run: Run, tmp_path: Path, command: str, option: 
     refused(run, tmp_path, command, 2, option)
 
 
+@pytest.mark.parametrize(("command", "name"), [("export designed", "OUT"), ("recon scan.npz", "--out")])
+def test_a_missing_argument_is_named_as_the_help_has_it(run: Run, command: str, name: str) -> None:
+    assert run(*command.split(), code=2).stderr.startswith(f"mri-design: {name} ")
+
+
 @pytest.mark.parametrize("command", [command for command, _ in table(BAD_INPUT)])
 def test_bad_input_ends_with_3(run: Run, tmp_path: Path, command: str) -> None:
     refused(run, tmp_path, command, 3, "")

@@ -134,6 +134,16 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
+def test_a_script_whose_processes_would_run_it_again_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "bare.py"
+    script.write_text("from mri_design.runs.workers import Workers\nlist(Workers(2, 2).map(pow, [1, 2]))\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
+    last = ended.stderr.splitlines()[-1]
+    assert "UsageError" in last and "__main__" in last
+
+
 def waiting(folder: str, item: int) -> None:
     Path(folder, str(item)).write_text(str(os.getpid()))
     time.sleep(600)
