@@ -61,7 +61,7 @@ class Shipped:
     module, name : str
         Module, relative to the package, and name in it.
     fields : mapping
-        Keywords that it is called with beside the arguments.
+        Keywords that it is called with besides the arguments.
     """
 
     module: str

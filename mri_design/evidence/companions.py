@@ -520,7 +520,7 @@ JUDGED_AT = 0.25
 """Share of the readouts at least for whose limit companions are judged; at smaller limits what they change is no more
 than what an inference that is cut short leaves."""
 REPEATED = 0.5
-"""As `LEAST_GAIN`, of one that is used as a repeat."""
+"""As `LEAST_GAIN`, of a companion that is used as a repeat."""
 FARTHEST = 10.0
 """Millimetres by which an image that headers have placed may have to be moved; beyond them it is left out."""
 ACROSS = 1.06

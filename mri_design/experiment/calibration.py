@@ -127,7 +127,7 @@ def _with_maps(
     Where the data are one slice of a scan whose smallest ``centre`` is known, ESPIRiT's maps are not made.
     """
     if scan.n_coils == 1 or scan.coil_maps is not None:
-        return scan.known(maps=_checked_maps(allowed))
+        return scan.known(maps=_known_maps(allowed))
     if takes_lines_with_gaps(allowed, lines, recipe, centre):
         estimates = maps_with_gaps(allowed, lines, recipe, directions)
         return with_estimates(scan, estimates, min(lines, gapless_centre(allowed)))
@@ -152,15 +152,17 @@ def estimates_own_maps(data: KSpaceData) -> bool:
     return data.n_coils > 1 and data.coil_maps is None and calibrates_itself(data)
 
 
-def _checked_maps(data: KSpaceData) -> MapsOrigin:
-    """The origin of maps that need no estimate, and how much of the samples of the strongest slice they explain.
+def _known_maps(data: Scan) -> MapsOrigin:
+    """The origin of maps that need no estimate; on a grid also the part of the strongest slice that they explain.
 
-    They came with the scan; what has been held against it before (`with_given_maps`) is not again.
+    What has been held against the scan before (`with_given_maps`) is not again.
     """
     from mri_design.scan.calibration import explained_by_maps
 
-    origin = _known_maps(data)
-    if data.coil_maps is None or data.n_coils == 1 or origin.explained is not None:
+    if data.n_coils == 1:
+        return MapsOrigin(source="one coil")
+    origin = data.provenance.maps if data.provenance.maps.source == "given" else MapsOrigin(source="given")
+    if not isinstance(data, KSpaceData) or data.coil_maps is None or origin.explained is not None:
         return origin
     if not data.coil_maps.any():
         cure = f"Leave them out, or give maps as {option('maps', 'FILE')}."
@@ -295,14 +297,6 @@ def maps_with_gaps(
         )
         for stack, sampling in zip(data.kspace, data.samplings, strict=True)
     ]
-
-
-def _known_maps(data: Scan) -> MapsOrigin:
-    """The origin of maps that need no estimate: those of one coil, or given ones."""
-    if data.n_coils == 1:
-        return MapsOrigin(source="one coil")
-    known = data.provenance.maps
-    return known if known.source == "given" else MapsOrigin(source="given")
 
 
 def calibration_count(asked: int | None, recipe: Recipe, n_lines: int) -> int:

@@ -80,7 +80,7 @@ def require_amount(count: int | None, acceleration: float | None, recipe: Recipe
 
 
 def amount_wanted(count: int | None, acceleration: float | None, size: int) -> int:
-    """The count, or in its place one in so many of ``size``."""
+    """The count, or without one the size over the acceleration."""
     return readouts_wanted(size, acceleration or 1.0) if count is None else count
 
 

@@ -177,7 +177,7 @@ def scan_sources(
     maps_from: Sequence[str] = (),
     companions: Sequence[str] = (),
 ) -> list[ScanSource]:
-    """``scan.h5#0,3-5`` and its like as sources.
+    """The inputs of a command as sources, ``scan.h5#0,3-5``, with the maps and other images that belong to each.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def method_named(name: str) -> Method:
     Raises
     ------
     UsageError
-        Naming those that do.
+        For any other name.
     """
     method = full_name(name, METHODS)
     if method not in METHODS:
@@ -428,7 +428,7 @@ class _Estimate:
         return Image(self.posterior.mean, None, ended, left_out=left_out)
 
     def with_noise_and_bands(self, image: Image) -> Image:
-        """The image with a map of its noise, and with the spectral correction of its modulus, as the recipe asks."""
+        """The image with a map of its noise and the spectral correction of its modulus, if the recipe has them."""
         if self.recipe.reconstruction.noise_map:
             rng = np.random.default_rng([self.seed, 1])  # of its own, so that error bars are the same without the map
             image = replace(image, noise=posterior_noise(self.posterior, rng))

@@ -6,11 +6,8 @@ A section of a recipe is a frozen dataclass. The annotation of a field says whic
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-import sys
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
@@ -125,17 +122,6 @@ def setting(default: Any = MISSING, **described: Any) -> Any:
     return field(default=default, metadata=described)
 
 
-def docstring(made: Any) -> str:
-    """The docstring of a class or function, without indentation; read in its source where Python drops it (``-OO``)."""
-    if sys.flags.optimize < 2:
-        return inspect.cleandoc(made.__doc__ or "")
-    try:
-        [node] = ast.parse(textwrap.dedent(inspect.getsource(made))).body
-    except (OSError, TypeError):  # no source: a class of Python itself
-        return ""
-    return ast.get_docstring(node) or "" if isinstance(node, ast.ClassDef | ast.FunctionDef) else ""
-
-
 class Settings:
     """A section of a recipe: a frozen dataclass that checks its values."""
 
@@ -189,7 +175,7 @@ class Settings:
     @cache
     def declared(cls) -> dict[str, Setting]:
         """Every setting by its name."""
-        entries = "".join(docstring(each) + "\n" for each in reversed(cls.__mro__))
+        entries = "".join(f"{inspect.getdoc(each) or ''}\n" for each in reversed(cls.__mro__))
         helps = dict(re.findall(r"^(\w+) : .*\n((?: {4}.*\n)+)", entries, re.MULTILINE))
         hints = get_type_hints(cls, include_extras=True)
         return {
@@ -216,7 +202,7 @@ class Settings:
     @classmethod
     def summary(cls) -> str:
         """What the docstring says about the section as a whole, in one line."""
-        return " ".join(docstring(cls).partition("Parameters\n")[0].split())
+        return " ".join((inspect.getdoc(cls) or "").partition("Parameters\n")[0].split())
 
     def plain(self) -> dict[str, Any]:
         """Values as a manifest has them: tables as dictionaries, tuples as lists."""
