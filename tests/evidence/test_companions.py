@@ -44,17 +44,25 @@ def choice(one: SliceModel, *companions: Companion, lines: list[int] = LINES, tr
     return choose_companions(one, lines, without, one.central_image(lines), trusted=trusted)
 
 
-def test_another_contrast_is_taken_and_lowers_the_error():
-    one, lines = slice_of(TRUTH, SD), LINES
-    made = reconstruct(replace(one, companions=(Companion("T1", T1),)), lines, "mean", RECIPE, np.random.default_rng(0))
-    plain = reconstruct(one, lines, "mean", RECIPE, np.random.default_rng(0))
-    assert made.companions is not None and made.companions.used == ("T1",)
-    assert made.companions.gain > 0
-    assert made.companions.held_back == len(hold_back(one, lines, RECIPE.inference.engine(), 0).held)
+def made_with(
+    one: SliceModel, *companions: Companion, lines: list[int] = LINES, recipe: Recipe = RECIPE, **how: object
+):
+    return reconstruct(replace(one, companions=companions), lines, "mean", recipe, np.random.default_rng(0), **how)
+
+
+def test_another_contrast_lowers_the_error_and_one_of_another_object_is_left_out():
+    one = slice_of(TRUTH, SD)
+    plain, made, unlike = (
+        made_with(one, *given) for given in ((), [Companion("T1", T1)], [Companion("u", unrelated(0))])
+    )
+    assert made.companions.used == ("T1",) and made.companions.gain > 0
+    assert made.companions.held_back == len(hold_back(one, LINES, ENGINE, 0).held)
     errors = [np.linalg.norm(result.image - TRUTH) for result in (made, plain)]
     assert errors[0] < 0.99 * errors[1]
     assert made.alone is not None and plain.alone is None
     assert np.linalg.norm(made.alone - plain.image) < 0.2 * errors[1]
+    assert unlike.companions.used == ()
+    np.testing.assert_array_equal(unlike.image, plain.image)
 
 
 def test_a_companion_that_moved_is_found_and_said():
@@ -103,15 +111,6 @@ def unrelated(seed: int) -> np.ndarray:
     return image
 
 
-def test_one_of_another_object_is_left_out_and_the_image_is_as_without_it():
-    one = slice_of(TRUTH, SD)
-    other = Companion("other", unrelated(0))
-    made = reconstruct(replace(one, companions=(other,)), LINES, "mean", RECIPE, np.random.default_rng(0))
-    plain = reconstruct(one, LINES, "mean", RECIPE, np.random.default_rng(0))
-    assert made.companions.used == ()
-    np.testing.assert_array_equal(made.image, plain.image)
-
-
 def test_of_two_the_right_one_is_taken_and_one_that_is_trusted_whatever_the_lines_say():
     one, other = slice_of(TRUTH, SD), Companion("other", unrelated(4))
     found = choice(one, other, Companion("T1", T1))
@@ -124,10 +123,8 @@ def test_of_two_the_right_one_is_taken_and_one_that_is_trusted_whatever_the_line
     ("outer", "held"), [((5, 12, 50, 57), 4), ((5, 57), 0), ((), 0)], ids=["narrow centre", "too few", "a centre alone"]
 )
 def test_a_wide_centre_leaves_lines_to_judge_by_where_some_lie_outside(outer, held):
-    one = replace(slice_of(TRUTH, SD), companions=(Companion("T1", T1),))
-    made = reconstruct(
-        one, sorted([*range(26, 38), *outer]), "mean", RECIPE, np.random.default_rng(0), with_std=False
-    ).companions
+    lines = sorted([*range(26, 38), *outer])
+    made = made_with(slice_of(TRUTH, SD), Companion("T1", T1), lines=lines, with_std=False).companions
     assert made.held_back == held
     assert not made.used or held
 
@@ -188,9 +185,8 @@ def spokes() -> tuple[SliceModel, list[int]]:
 def test_planes_coils_and_spokes_have_companions(case):
     one, lines = case()
     strong = RECIPE.replacing("companion", strength="strong", trust=True)
-    with_t1 = replace(one, companions=(Companion("T1", T1),))
-    made = reconstruct(with_t1, lines, "mean", strong, np.random.default_rng(0), with_std=False)
-    plain = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
+    how = {"lines": lines, "recipe": strong, "with_std": False}
+    made, plain = made_with(one, Companion("T1", T1), **how), made_with(one, **how)
     assert made.companions.used == ("T1",)
     assert made.companions.unit == one.candidates.unit
     assert np.linalg.norm(made.image - TRUTH) < np.linalg.norm(plain.image - TRUTH)
@@ -225,11 +221,11 @@ def test_other_images_are_not(wrong):
 
 def test_one_that_moved_is_registered_once_more_to_the_image_it_has_helped_to_make():
     lines, motion = some_lines(16, seed=1), RigidMotion((-2.5, 1.3), -1.4)
-    one = replace(slice_of(TRUTH, SD, 1), companions=(Companion("earlier", motion.applied(TRUTH)),))
-    strong = RECIPE.replacing("companion", strength="strong")
-    made = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
+    one, earlier = slice_of(TRUTH, SD, 1), Companion("earlier", motion.applied(TRUTH))
+    how = {"lines": lines, "recipe": RECIPE.replacing("companion", strength="strong"), "with_std": False}
+    made = made_with(one, earlier, **how)
     with patch.object(companions, "REPEAT_ANEW", np.inf):
-        first = reconstruct(one, lines, "mean", strong, np.random.default_rng(0), with_std=False)
+        first = made_with(one, earlier, **how)
     turned = [abs(result.companions.offered[0].motion.angle - 1.4) for result in (made, first)]
     assert turned[0] < 0.3 < turned[1]
     assert np.linalg.norm(made.image - TRUTH) < 0.95 * np.linalg.norm(first.image - TRUTH)

@@ -13,8 +13,9 @@ from mri_design.evidence.held_back import held_back
 from mri_design.experiment import load_scan
 from mri_design.operators import Array, radial_spokes, turned
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from tests.phased_slices import SD, disc, smooth
 
-N, SD = 24, 0.005
+N = 24
 PLANE = PlaneReadouts((N, N))
 ANYWHERE = Recipe().replacing("phase", model="held-back-anywhere")
 needs_finufft = pytest.mark.skipif(find_spec("finufft") is None, reason="needs FINUFFT")
@@ -34,8 +35,7 @@ def samples() -> list[int]:
 def textured(encoding: Readouts, angle: Array) -> SliceModel:
     """Nothing to predict it by but its phase, measured in full."""
     rng = np.random.default_rng(0)
-    y, x = np.mgrid[:N, :N] / N - 0.5
-    image = (y**2 + x**2 < 0.2) * (0.2 + 0.8 * rng.uniform(size=(N, N))) * np.exp(1j * angle)
+    image = disc(angle, rng)
     rows = encoding.rows(range(encoding.size))
     exact = rows(image)
     data = exact + SD * (rng.standard_normal(exact.shape) + 1j * rng.standard_normal(exact.shape))
@@ -47,11 +47,6 @@ def textured(encoding: Readouts, angle: Array) -> SliceModel:
 def chosen(one: SliceModel, ids: Sequence[int]) -> PhaseChoice:
     engine = ANYWHERE.inference.engine()
     return choose_phase(hold_back(one, ids, engine, 0), (3.0,))
-
-
-def smooth() -> Array:
-    y, x = np.mgrid[:N, :N] / N - 0.5
-    return 1.5 * y + 3 * x**2
 
 
 @pytest.mark.parametrize(
@@ -94,7 +89,7 @@ def test_opposites_of_shots_are_half_a_turn_further() -> None:
     ("encoding", "ids"), [(LineReadouts((N, N)), range(4, 20)), (PLANE, samples()), (spokes(12), range(12))]
 )
 def test_energies_of_one_transform_are_those_one_by_one(encoding: Readouts, ids: list[int]) -> None:
-    one = textured(encoding, smooth())
+    one = textured(encoding, smooth((N, N)))
     posterior = DoubleLoop(outer_iterations=1).infer(one.model(ids), np.random.default_rng(0))
     asked = list(ids)[::-3][:6]
     alone = [innovation(one, posterior.mean, candidate) for candidate in asked]
@@ -112,7 +107,7 @@ def test_energies_of_one_transform_are_those_one_by_one(encoding: Readouts, ids:
     ids=["lines", "plane", "spokes"],
 )
 def test_a_smooth_phase_is_chosen_and_a_rough_one_is_not(encoding: Readouts, ids: list[int]) -> None:
-    choice = chosen(textured(encoding, smooth()), ids)
+    choice = chosen(textured(encoding, smooth((N, N))), ids)
     assert choice.phase is not None and choice.phase.imaginary_ratio == 3.0
     assert choice.unit == encoding.unit and choice.gain > 0
     rough = np.random.default_rng(2).uniform(-np.pi, np.pi, (N, N))
@@ -134,7 +129,7 @@ def test_a_small_advantage_is_no_reason_for_another_model(
         return alike[-1]
 
     monkeypatch.setattr("mri_design.evidence.held_back.found_energies", energies)
-    choice = chosen(textured(LineReadouts((N, N)), smooth()), [*range(8, 17), 0, 2, 4, 5, 6, 18, 19, 21, 22, 23])
+    choice = chosen(textured(LineReadouts((N, N)), smooth((N, N))), [*range(8, 17), 0, 2, 4, 5, 6, 18, 19, 21, 22, 23])
     assert len(alike) == 2 and choice.held_back == len(alike[0]) >= 4
     assert (choice.phase is not None) == taken
 
