@@ -35,7 +35,6 @@ from mri_design.scan.trajectories import GradientLimits, nyquist_turns, spiral_r
 
 if TYPE_CHECKING:
     from mri_design.model.slice import SliceModel
-    from mri_design.scan.simulation import EllipsePhase
 
 
 FEWEST_CALIBRATING, ENOUGH_CALIBRATING = 8, 12
@@ -713,17 +712,8 @@ def closed_form_samples(source: str, shots: ShotReadouts, n_coils: int, recipe: 
     name = source.removeprefix(PHANTOM_PREFIX)
     if name == source or name not in PHANTOMS or PHANTOMS[name][2] != "ellipses":
         return None
-    settings = recipe.simulation
-    phase = "smooth" if settings.phase in (None, "own") else settings.phase
-    made = load_phantom_shots(
-        name,
-        shots.shots,
-        shape=shots.grid,
-        noise=settings.noise,
-        phase=cast("EllipsePhase", phase),
-        n_coils=n_coils,
-        rng=np.random.default_rng([seed, 1]),
-    )
+    how = recipe.simulation.of_scene(seed) | {"n_coils": n_coils}
+    made = load_phantom_shots(name, shots.shots, shape=shots.grid, **how)
     return made.kspace.reshape(n_coils, *shots.shots.shape[:2])
 
 

@@ -343,7 +343,7 @@ def load_summary(
         Where the input or the maps cannot be used; the message says why.
     """
     phantom = str(source).startswith(PHANTOM_PREFIX)
-    found = None if phantom else summary(source, **recipe.input.reading, noise=recipe.input.noise is None)
+    found = None if phantom else summary(source, **recipe.input.reading)
     refused = isinstance(found, ScanSummary) and bool(found.refused)
     unread = maps is None and recipe.input.noise_samples is None and not refused
     if isinstance(found, ImageStack) or (found is not None and unread):
@@ -474,7 +474,6 @@ VOLUME_PART = 4
 
 
 def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT_LIMITS) -> KSpaceData | TrajectoryData:
-    settings = recipe.simulation
     if source.startswith(PHANTOM_PREFIX):
         from mri_design.scan.simulation import PHANTOMS, load_phantom, shipped_phantom
 
@@ -488,28 +487,19 @@ def _loaded(source: str, recipe: Recipe, seed: int, limits: ReadLimits = DEFAULT
             part = VOLUME_PART if kind == "ellipsoids" else 1
             rows, columns = recipe.input.simulated
             shape = (rows // part, columns // part)
-            phase = "smooth" if settings.phase is None or settings.phase == "own" else settings.phase
-            rng = np.random.default_rng([seed, 1])
-            return load_phantom(name, shape=shape, noise=settings.noise, phase=phase, n_coils=settings.coils, rng=rng)
+            return load_phantom(name, shape=shape, **recipe.simulation.of_scene(seed))
         source = str(path)
-    held = read(source, **recipe.input.reading, noise=recipe.input.noise is None, limits=limits)
+    held = read(source, **recipe.input.reading, limits=limits)
     return scan_of(held, recipe, seed)
 
 
 def scan_of(loaded: Content, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
     """The content of a file as a scan: images become simulated k-space, and volumes with holes get their noise."""
-    settings = recipe.simulation
     if isinstance(loaded, ImageStack):
         from mri_design.scan.simulation import simulate_scan
 
-        return simulate_scan(
-            loaded,
-            matrix=recipe.input.simulated,
-            noise=settings.noise,
-            phase=settings.phase,
-            n_coils=settings.coils,
-            rng=np.random.default_rng([seed, 1]),
-        )
+        how = recipe.simulation.of_scene(seed) | {"phase": recipe.simulation.phase}
+        return simulate_scan(loaded, matrix=recipe.input.simulated, **how)
     return with_volume_noise(loaded) if isinstance(loaded, KSpaceData) else loaded
 
 

@@ -207,9 +207,8 @@ class InputRecipe(Settings):
     @property
     def reading(self) -> dict[str, Any]:
         """How a file is to be read, as arguments of `mri_design.scan.io.formats.read` and of `ReadOptions`."""
-        return {name: getattr(self, name) for name in ("duplicates", "counters", "dims", "centre")} | {
-            "matrix": self.shape
-        }
+        read = {name: getattr(self, name) for name in ("duplicates", "counters", "dims", "centre")}
+        return read | {"matrix": self.shape, "noise": self.noise is None}
 
     @property
     def shape(self) -> tuple[int, int] | None:
@@ -511,6 +510,13 @@ class SimulationRecipe(Settings):
         None, unset="the image's own, else smooth", expert=True
     )
     coils: Annotated[int, Meta(ge=1, le=64)] = setting(1, expert=True)
+
+    def of_scene(self, seed: int) -> dict[str, Any]:
+        """Arguments of the simulation of a scene, whose phase is smooth unless the recipe states another."""
+        from numpy.random import default_rng
+
+        phase = "smooth" if self.phase in (None, "own") else self.phase
+        return {"noise": self.noise, "phase": phase, "n_coils": self.coils, "rng": default_rng([seed, 1])}
 
 
 @briefly

@@ -174,7 +174,7 @@ def _opened_frame(source: str, recipe: Recipe, seed: int, maps: GivenMaps | None
     if source.startswith(PHANTOM_PREFIX) or maps is not None:
         yield Slices.of(load_scan(source, recipe, seed, maps))
         return
-    options = ReadOptions(**recipe.input.reading, noise=recipe.input.noise is None)
+    options = ReadOptions(**recipe.input.reading)
 
     def checked(data: AnySlice) -> AnySlice:
         require_dynamic_range(data.kspace, f"{source}: kspace")

@@ -587,7 +587,7 @@ def convert_file(
     if field_of_view is not None and ending not in _SIZED:
         raise UsageError(f"--fov is for files with sizes of pixels: {_listed(_SIZED)}")
     phantom = source.startswith(PHANTOM_PREFIX)
-    data = load_scan(source, recipe) if phantom else read(source, **recipe.input.reading)
+    data = load_scan(source, recipe) if phantom else read(source, **recipe.input.reading | {"noise": True})
     if isinstance(data, ImageStack):
         if recipe.input.noise_samples is not None:
             raise UsageError(f"{source} holds images, which no coil measured: leave out {option('noise')}")
