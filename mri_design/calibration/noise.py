@@ -117,10 +117,8 @@ class NoiseEstimate:
     ----------
     covariance : complex128 array, shape (coil, coil)
         E[n n^H] / 2, in units of the samples squared.
-    source : Source
-        The place that the variances are from.
-    others : tuple of Source
-        Other places, which do not count.
+    places : tuple of Source
+        Places that show noise: the one that the variances are from, then those which do not count.
     reason : str
         Why the variances may be too large, `OBJECT_BESIDE` or `SIGNAL_OUTSIDE`; empty where nothing says so.
     correlations : float, optional
@@ -131,8 +129,7 @@ class NoiseEstimate:
     """
 
     covariance: NDArray[np.complex128]
-    source: Source
-    others: tuple[Source, ...] = ()
+    places: tuple[Source, ...]
     reason: str = ""
     correlations: float | None = None
     alone: float = 0.0
@@ -144,13 +141,13 @@ class NoiseEstimate:
 
     def scaled(self, factor: float) -> NoiseEstimate:
         """The same in other units, variances times ``factor``."""
-        source, *others = (Source(one.name, one.variances * factor) for one in (self.source, *self.others))
-        return replace(self, covariance=self.covariance * factor, source=source, others=tuple(others))
+        places = tuple(Source(one.name, one.variances * factor) for one in self.places)
+        return replace(self, covariance=self.covariance * factor, places=places)
 
     @property
-    def places(self) -> tuple[Source, ...]:
-        """All places, the one that counts first."""
-        return (self.source, *self.others)
+    def source(self) -> Source:
+        """The place that the variances are from."""
+        return self.places[0]
 
     @property
     def span(self) -> tuple[float, float]:
@@ -167,7 +164,7 @@ class NoiseEstimate:
         (least, most), given = self.span, math.sqrt(variance)
         if given > _CONTRADICTION * most:
             return "too large"
-        return "too small" if given < least / _CONTRADICTION and self.others and not self.reason else ""
+        return "too small" if given < least / _CONTRADICTION and len(self.places) > 1 and not self.reason else ""
 
 
 def median_variance(samples: NDArray[Any]) -> Variances:
@@ -431,8 +428,8 @@ def _from_lines(regions: _Regions) -> tuple[Source, Source, str]:
 
 def _from_places(
     regions: _Regions, in_air: Variances | None, repeat: NDArray[np.complex64] | None
-) -> tuple[Source, tuple[Source, ...], str]:
-    """Of a scan whose lines are whole the place that counts, in units of ``regions``; the others; and a doubt.
+) -> tuple[list[Source], str]:
+    """Of a scan whose lines are whole all places, the one that counts first, in units of ``regions``; and a doubt.
 
     1. Differences of two repeats hold noise alone, wherever the object is. They do not count where they are far louder
        at the centre of k-space than on most lines: the object changed.
@@ -457,7 +454,7 @@ def _from_places(
     if repeats is not None:
         every.insert(0, repeats)
         found, reason = repeats, ""
-    return found, tuple(one for one in every if one.name != found.name), reason
+    return [found, *(one for one in every if one.name != found.name)], reason
 
 
 def estimate_noise(
@@ -503,21 +500,20 @@ def estimate_noise(
         Where no noise is left to measure, there are fewer than four samples per coil, or a coil repeats another one.
     """
     regions = _Regions(kspace, measured, samples)
-    others: tuple[Source, ...] = ()
-    reason, in_air, air = "", None, None
-    if not regions.has_profiles:
-        source = Source(OUTERMOST, np.full(len(regions.live), regions.rim().mean()))
-    else:
+    in_air = air = None
+    if regions.has_profiles:
         if complete and measured.mean() >= _LINES_FOR_AIR:
             in_air, air = _image_air(regions)
-        source, others, reason = _from_places(regions, in_air, repeat)
+        (source, *others), reason = _from_places(regions, in_air, repeat)
+    else:
+        source, others, reason = Source(OUTERMOST, np.full(len(regions.live), regions.rim().mean())), [], ""
     found = source.variances[source.variances > 0]
     if not (found.size and np.isfinite(source.variances).all()):
         cure = "Give noise_variance, or data that were not masked, filtered or simulated without noise."
         raise InputError("noise_variance", "no noise in the outer k-space", "measured noise", cure)
     source = Source(source.name, np.where(source.variances > 0, source.variances, np.median(found)))
     correlations, share, alone = np.eye(kspace.shape[1], dtype=np.complex128), None, 0.0
-    estimate = NoiseEstimate(correlations, source, others, reason).scaled(regions.peak**2)
+    estimate = NoiseEstimate(correlations, (source, *others), reason).scaled(regions.peak**2)
     live, variances = regions.live, np.full(kspace.shape[1], np.median(estimate.source.variances))
     variances[live] = estimate.source.variances
     if correlated and len(live) > 1 and regions.has_profiles:

@@ -80,7 +80,7 @@ class Sampling:
     @property
     def full(self) -> bool:
         """True where nothing is missing but edges of k-space that were filled with zeros alike on both sides."""
-        return self.whole_lines and bool(self.lines.any()) and not self.gaps.any() and _alike(self.lines)
+        return not (self.missing_lines or self.missing_samples)
 
     @property
     def gaps(self) -> NDArray[np.bool_]:

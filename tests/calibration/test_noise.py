@@ -197,8 +197,7 @@ SD = 0.05
 
 def places_of(data: KSpaceData) -> dict[str, float]:
     """Standard deviation over the true one by every place."""
-    found = measure_noise(data)
-    return {one.name: float(np.sqrt(one.mean)) / SD for one in (found.source, *found.others)}
+    return {one.name: float(np.sqrt(one.mean)) / SD for one in measure_noise(data).places}
 
 
 @pytest.mark.parametrize("coils", [1, 6])

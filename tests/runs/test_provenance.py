@@ -11,7 +11,7 @@ from mri_design.calibration.noise import NoiseEstimate, Source
 from mri_design.runs.provenance import centre_words, left_out, left_out_text, part_of_scan, phrase
 from mri_design.scan import Centre, KSpaceData, MapsOrigin, NoiseOrigin, NoiseSamples, Provenance
 
-ESTIMATE = NoiseEstimate(np.eye(2), Source("air", np.array([1.0, 4.0])), (Source("ends", np.ones(2)),), "signal", 0.5)
+ESTIMATE = NoiseEstimate(np.eye(2), (Source("air", np.array([1.0, 4.0])), Source("ends", np.ones(2))), "signal", 0.5)
 CODES = {name: get_args(hint) for name, hint in get_type_hints(NoiseOrigin, localns={"NoiseEstimate": object}).items()}
 MEASURED = NoiseSamples(file="noise.npy", readouts=3, samples=64, dwells=(2.0, 4.0), bandwidth=0.8, averages=2)
 SCAN = KSpaceData(np.ones((1, 1, 8, 8), np.complex64), np.ones(8, bool), header={"file": "a.npy"})
