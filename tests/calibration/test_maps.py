@@ -55,12 +55,17 @@ def maps_of(data: KSpaceData, **settings: object) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("ny", "nx", "coils"), [(64, 64, 6), (63, 65, 4)])
-def test_maps_of_smooth_coils(ny: int, nx: int, coils: int) -> None:
+def test_maps_of_smooth_coils_are_smooth_and_the_same_in_every_run_and_unit(ny: int, nx: int, coils: int) -> None:
     scene = truth(ny, nx, coils)
-    maps = maps_of(scene.scan(0.005))[0]
-    np.testing.assert_allclose(np.linalg.norm(maps, axis=0), 1, atol=1e-5)
-    likeness = np.abs(np.sum(maps.conj() * scene.maps, axis=0))[scene.inside]
+    data, inside = scene.scan(0.005), scene.inside
+    maps = maps_of(data)
+    np.testing.assert_allclose(np.linalg.norm(maps[0], axis=0), 1, atol=1e-5)
+    likeness = np.abs(np.sum(maps[0].conj() * scene.maps, axis=0))[inside]
     assert likeness.min() > 0.995 and likeness.mean() > 0.9995
+    np.testing.assert_array_equal(maps, maps_of(data))
+    np.testing.assert_allclose(maps, maps_of(replace(data, kspace=data.kspace * np.float32(2.0**-40))), atol=1e-4)
+    for axis, both in ((-2, inside[1:] & inside[:-1]), (-1, inside[:, 1:] & inside[:, :-1])):
+        assert np.abs(np.diff(maps[0], axis=axis))[:, both].max() < 0.2
 
 
 @pytest.mark.parametrize("lines", [8, 16])
@@ -74,18 +79,6 @@ def test_few_lines_of_an_undersampled_scan_suffice(lines: int) -> None:
     rest = data.kspace.copy()
     rest[:, :, : 32 - lines // 2] *= 2
     np.testing.assert_allclose(maps_of(replace(data, kspace=rest), lines=lines), maps_of(data, lines=lines), atol=2e-3)
-
-
-def test_maps_are_smooth_and_the_same_in_every_run_and_unit() -> None:
-    scene = truth(64, 64, 6)
-    data = scene.scan(0.005)
-    maps = maps_of(data)
-    np.testing.assert_array_equal(maps, maps_of(data))
-    tiny = maps_of(replace(data, kspace=data.kspace * np.float32(2.0**-40)))
-    np.testing.assert_allclose(maps, tiny, atol=1e-4)
-    inside = scene.inside
-    for axis, both in ((-2, inside[1:] & inside[:-1]), (-1, inside[:, 1:] & inside[:, :-1])):
-        assert np.abs(np.diff(maps[0], axis=axis))[:, both].max() < 0.2
 
 
 def test_a_dead_first_coil_an_empty_slice_and_a_single_coil_have_maps() -> None:
@@ -227,8 +220,8 @@ def test_what_is_held_back_is_predicted_without_being_seen(head):
 def test_samples_of_a_plane_give_maps_too(head):
     kept = np.random.default_rng(1).random((64, 64)) < 0.3
     kept[28:36, 28:36] = True
-    estimate = maps_from_lines(np.where(kept, head, np.nan), kept)
-    assert unexplained(head, estimate.maps) < 1.1 * unexplained(head, maps_from_lines(head, np.ones(64, bool)).maps)
+    estimate, whole = (maps_from_lines(np.where(m, head, np.nan), m) for m in (kept, np.ones((64, 64), bool)))
+    assert unexplained(head, estimate.maps) < 1.1 * unexplained(head, whole.maps)
 
 
 def test_silent_and_equal_coils_stay_what_they_are(head):
@@ -256,16 +249,13 @@ def test_too_small_a_centre_and_unknown_methods_are_refused(head, measured, sett
 
 def test_noise_is_no_error_of_maps_that_are_sound(head):
     """A signal of ten times the noise; the check would call the maps of such a scan bad by its noise alone."""
-    rng = np.random.default_rng(0)
-    image = np.sqrt(np.sum(np.abs(to_image(head)) ** 2, axis=0))
-    sd = np.percentile(image, 99) / 10
-    added = sd * noise(head.shape)
+    sd = np.percentile(np.sqrt(np.sum(np.abs(to_image(head)) ** 2, axis=0)), 99) / 10
+    added, centre = sd * noise(head.shape), lines(*range(20, 44))
     noisy = (head + added).astype(np.complex64)
-    centre = lines(*range(20, 44))
     assert maps_from_lines(noisy, centre).predicts_badly
     assert not maps_from_lines(noisy, centre, noise_variance=sd**2).predicts_badly
-    turned = (head * np.exp(2j * np.pi * rng.random(head.shape)) + added).astype(np.complex64)
-    of_turned = maps_from_lines(turned, centre, noise_variance=sd**2)
+    turns = np.exp(2j * np.pi * np.random.default_rng(0).random(head.shape))
+    of_turned = maps_from_lines((head * turns + added).astype(np.complex64), centre, noise_variance=sd**2)
     assert of_turned.predicts_badly and not replace(of_turned, maps=of_turned.maps[:2]).predicts_badly
 
 
