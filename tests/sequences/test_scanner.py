@@ -29,6 +29,10 @@ def test_a_file_names_one_scanner(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(GOOD)
     scanner = load_scanner(str(tmp_path / "own.toml"))
     assert (scanner.name, scanner.max_gradient, scanner.samples_divisor) == ("mine", 0.03, 1)
+    with refused("none.toml"):
+        load_scanner(str(tmp_path / "none.toml"))
+    with pytest.raises(UnknownNameError):
+        load_scanner("generik")
 
 
 @pytest.mark.parametrize(
@@ -45,13 +49,6 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str, field: str) -
     (tmp_path / "own.toml").write_text(text)
     with refused(field):
         load_scanner(str(tmp_path / "own.toml"))
-
-
-def test_a_missing_file_and_an_unknown_name_are_refused(tmp_path: Path) -> None:
-    with refused("none.toml"):
-        load_scanner(str(tmp_path / "none.toml"))
-    with pytest.raises(UnknownNameError):
-        load_scanner("generik")
 
 
 @pytest.mark.parametrize(

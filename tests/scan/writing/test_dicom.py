@@ -13,19 +13,19 @@ from mri_design.scan import SliceGeometry, SourceImage
 from mri_design.scan.writing import DicomLabels, dicom_bytes
 from tests.refusals import refused
 
+pydicom = pytest.importorskip("pydicom")
+
 IMAGE = np.random.default_rng(0).random((6, 5)) * 3e-7
 PLACED = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 LABELS = DicomLabels("magnitude", "12 of 32 lines", "the identity of a run")
 
 
 def _read(content: bytes) -> Any:
-    pydicom = pytest.importorskip("pydicom")
     return pydicom.dcmread(io.BytesIO(content))
 
 
 @pytest.fixture
 def content() -> bytes:
-    pytest.importorskip("pydicom")
     return dicom_bytes(IMAGE, PLACED, LABELS)
 
 
@@ -95,15 +95,12 @@ def test_patient_and_study_are_those_of_the_source_which_is_named(source: Source
 
 @pytest.mark.parametrize("root", ["1.2.840.7", *(("1.2." + "3" * 64)[:length] for length in (51, 52, 64))])
 def test_raw_data_name_patient_and_study_and_no_image(root: str) -> None:
-    said = {"PatientName": "Doe^Jo", "PatientID": "77", "StudyInstanceUID": "1.2.3", "ProtocolName": "t2_tse"}
-    said["FrameOfReferenceUID"] = "1.2.9"
-    source = SourceImage({**said, "SeriesInstanceUIDRoot": root}, image=False)
-    read, other = (
-        _read(dicom_bytes(IMAGE, PLACED, replace(LABELS, series=series, source=source)))
-        for series in ("magnitude", "standard deviation")
-    )
-    assert all(str(read[name].value) == text for name, text in said.items())
-    assert "SourceImageSequence" not in read and not read.StudyDate
+    stated = {"PatientName": "Doe^Jo", "PatientID": "77", "StudyInstanceUID": "1.2.3", "ProtocolName": "t2_tse"}
+    source = SourceImage({**stated, "FrameOfReferenceUID": "1.2.9", "SeriesInstanceUIDRoot": root}, image=False)
+    labels = replace(LABELS, source=source)
+    read, other = (_read(dicom_bytes(IMAGE, PLACED, replace(labels, series=series))) for series in ("one", "other"))
+    assert all(str(read[name].value) == text for name, text in stated.items())
+    assert "SourceImageSequence" not in read and not read.StudyDate and read.FrameOfReferenceUID == "1.2.9"
     for uid in (read.SeriesInstanceUID, other.SeriesInstanceUID):  # a root without room for a series is not used
         assert uid.is_valid and len(uid) <= 64 and uid.startswith(f"{root}." if len(root) < 52 else "2.25.")
     assert read.SeriesInstanceUID != other.SeriesInstanceUID and read.SOPInstanceUID.startswith("2.25.")
@@ -118,7 +115,6 @@ def test_negative_pixels_are_refused() -> None:
 @pytest.mark.parametrize("place", [PLACED, SliceGeometry((1.5, 2.0), 5.0), None], ids=["placed", "sizes", "unknown"])
 @pytest.mark.parametrize("derived", [False, True], ids=["new", "derived"])
 def test_dciodvfy_finds_no_error(place, derived, source, tmp_path):
-    pytest.importorskip("pydicom")
     labels = replace(LABELS, source=source) if derived else LABELS
     (tmp_path / "image.dcm").write_bytes(dicom_bytes(IMAGE, place, labels))
     done = subprocess.run(["dciodvfy", tmp_path / "image.dcm"], capture_output=True, text=True, check=False)
