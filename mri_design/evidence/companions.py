@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
 from itertools import count
 from typing import Any, Literal
 
@@ -471,9 +470,7 @@ def expected_image(
     lines: Sequence[int],
     modulus: Array,
     doubt: float,
-    so_far: GaussianPosterior,
-    engine: DoubleLoop,
-    seed: int,
+    without: HeldBack,
 ) -> ExpectedImage:
     """The image that a scan is expected to show, given another image of it.
 
@@ -490,20 +487,16 @@ def expected_image(
         The other image, laid over the scan.
     doubt : float
         Difference, in signal levels, where it is trusted by half.
-    so_far : GaussianPosterior
-        Of the scan without other images, perhaps of fewer lines, whose mean has its phase.
-    engine : DoubleLoop
-        Infers the difference, in two loops.
-    seed : int
-        Of what it draws.
+    without : HeldBack
+        Its posterior, of fewer lines and without other images, has the phase; its engine infers the difference.
     """
-    image = matched(slice_model, lines, modulus, so_far.mean)
+    image = matched(slice_model, lines, modulus, without.posterior.mean)
     level, sd = slice_model.level(lines), float(np.sqrt(slice_model.noise_variance))
     beyond = slice_model.central_image(lines) - slice_model.centrally(image, lines)
     plain = replace(slice_model, phase=None, alike=None)
     model = plain.model(lines, max(float(np.percentile(np.abs(beyond), 99.5)), sd))
     model = replace(model, data=model.data - model.measurement(image))
-    difference = engine.cut_short(LOOPS).infer(model, np.random.default_rng(seed)).mean
+    difference = without.engine.cut_short(LOOPS).infer(model, np.random.default_rng(without.seed)).mean
     apart = scipy.ndimage.gaussian_filter(np.abs(difference), SURROUNDINGS) / (doubt * level)
     return ExpectedImage(image, 1 / (1 + apart**2))
 
@@ -732,8 +725,7 @@ def choose_companions(
     patches = [companion_patches([offered[place].companion.image for place in places]) for places in sets]
     if without is None or not judged:
         return replace(choice.using(sets[-1]), trusted=True, patches=patches[-1]) if trusted else choice
-    judge = _Judge(without, strength)
-    gains = np.array([judge.gains_with(found, max(share, JUDGED_AT)) for found in patches])
+    gains = np.array([_gains_with(without, found, strength, max(share, JUDGED_AT)) for found in patches])
     mean, error = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(gains.shape[1])
     each = dict(zip(usable, mean.tolist(), strict=False))  # those by themselves come first
     choice = replace(
@@ -743,10 +735,10 @@ def choose_companions(
     )
     clear = (mean > LEAST_GAIN * min(1.0, 2 * share)) & (mean > CLEARLY * error)
     doubt, laid = repeat_doubt(strength, share), [offered[place].companion for place in usable]
-    repeated = None if doubt is None else judge.best_repeat(laid, doubt)
+    repeated = None if doubt is None else _best_repeat(without, laid, strength, doubt)
     if doubt is not None and repeated is not None and repeated[1] > max(mean[clear], default=0.0):
         number, gain = repeated
-        expected, at = judge.expected(slice_model, lines, laid[number], doubt), usable[number]
+        expected, at = expected_image(slice_model, lines, laid[number].image, doubt, without), usable[number]
         each_gain = tuple(replace(one, gain=gain) if n == at else one for n, one in enumerate(choice.offered))
         return replace(replace(choice, offered=each_gain).using([at]), gain=gain, expected=expected)
     if not (trusted or clear.any()):
@@ -788,15 +780,16 @@ def renew_companions(
     offered = tuple(_laid_anew(one, given, image, least) for one, given in pairs)
     if all(one is first for one, first in zip(offered, choice.offered, strict=True)):
         return None
-    judge, used = _Judge(without, strength), [one.companion for one in offered if one.used]
+    used = [one.companion for one in offered if one.used]
     doubt = repeat_doubt(strength, choice.share)
     if choice.expected is not None and doubt is not None:
         (repeat,) = used
-        gain = float(np.mean(judge.gains_as_repeat(repeat, doubt)))
-        renewed = replace(choice, gain=gain, expected=judge.expected(slice_model, lines, repeat, doubt))
+        gain = float(np.mean(_gains_as_repeat(without, repeat, strength, doubt)))
+        expected = expected_image(slice_model, lines, repeat.image, doubt, without)
+        renewed = replace(choice, gain=gain, expected=expected)
     else:
         patches = companion_patches([one.image for one in used])
-        gain = float(np.mean(judge.gains_with(patches, max(choice.share, JUDGED_AT))))
+        gain = float(np.mean(_gains_with(without, patches, strength, max(choice.share, JUDGED_AT))))
         renewed = replace(choice, gain=gain, patches=patches)
     if gain < choice.gain:
         return None
@@ -804,52 +797,41 @@ def renew_companions(
     return replace(renewed, offered=tuple(replace(one, gain=gain) if alone and one.used else one for one in offered))
 
 
-@dataclass(frozen=True)
-class _Judge:
-    """Lines held back, and by how much less energy of them is left unpredicted with other images than without."""
+def _gains(without: HeldBack, one: SliceModel) -> NDArray[np.float64]:
+    """Fall of the logarithm of the energy left unpredicted under another prior, of every line held back."""
+    model = one.model(without.known, without.signal)
+    start = carried(without.posterior, model)
+    posterior = without.engine.cut_short(1).infer(model, np.random.default_rng(without.seed), warm_start=start)
+    left = found_energies(without.slice_model, posterior.mean, without.held)
+    return np.asarray(np.log(without.unpredicted) - np.log(left))
 
-    without: HeldBack
-    strength: Strength
 
-    @cached_property
-    def before(self) -> NDArray[np.float64]:
-        """Logarithm of the energy that is left unpredicted without other images, of every line held back."""
-        return np.log(found_energies(self.without.slice_model, self.without.posterior.mean, self.without.held))
+def _gains_with(without: HeldBack, patches: AlikePatches, strength: Strength, share: float) -> NDArray[np.float64]:
+    """`_gains` of companions at the limit of so many lines."""
+    one = without.slice_model
+    return _gains(
+        without, replace(one, companion=patches, prior=with_block_of("companion", one.prior, strength, share))
+    )
 
-    def gains_with(self, patches: AlikePatches, share: float) -> NDArray[np.float64]:
-        """Of every line held back, of companions at the limit of so many lines."""
-        one = self.without.slice_model
-        prior = with_block_of("companion", one.prior, self.strength, share)
-        return self._gains(replace(one, companion=patches, prior=prior))
 
-    def gains_as_repeat(self, companion: Companion, doubt: float) -> NDArray[np.float64]:
-        """Of every line held back, of a companion as a repeat."""
-        one = self.without.slice_model
-        expected = self.expected(one, self.without.known, companion, doubt)
-        prior = with_block_of("repeat", one.prior, self.strength, 1.0)
-        return self._gains(replace(one, expected=expected, prior=prior))
+def _gains_as_repeat(without: HeldBack, companion: Companion, strength: Strength, doubt: float) -> NDArray[np.float64]:
+    """`_gains` of a companion as a repeat."""
+    one = without.slice_model
+    expected = expected_image(one, without.known, companion.image, doubt, without)
+    return _gains(without, replace(one, expected=expected, prior=with_block_of("repeat", one.prior, strength, 1.0)))
 
-    def expected(self, one: SliceModel, lines: Sequence[int], companion: Companion, doubt: float) -> ExpectedImage:
-        """The expected image, with a companion used as a repeat."""
-        without = self.without
-        return expected_image(one, lines, companion.image, doubt, without.posterior, without.engine, without.seed)
 
-    def _gains(self, one: SliceModel) -> NDArray[np.float64]:
-        without = self.without
-        model = one.model(without.known, without.signal)
-        start = carried(without.posterior, model)
-        posterior = without.engine.cut_short(1).infer(model, np.random.default_rng(without.seed), warm_start=start)
-        return np.asarray(self.before - np.log(found_energies(without.slice_model, posterior.mean, without.held)))
-
-    def best_repeat(self, companions: Sequence[Companion], doubt: float) -> tuple[int, float] | None:
-        """Place and mean gain of the companion that predicts lines held back best as a repeat; None where none does."""
-        best: tuple[int, float] | None = None
-        for number, companion in enumerate(companions):
-            gains = self.gains_as_repeat(companion, doubt)
-            mean, error = float(gains.mean()), float(gains.std(ddof=1)) / np.sqrt(len(gains))
-            if mean > max(REPEATED, CLEARLY * error, 0.0 if best is None else best[1]):
-                best = number, mean
-        return best
+def _best_repeat(
+    without: HeldBack, companions: Sequence[Companion], strength: Strength, doubt: float
+) -> tuple[int, float] | None:
+    """Place and mean gain of the companion that predicts lines held back best as a repeat; None if none does."""
+    best: tuple[int, float] | None = None
+    for number, companion in enumerate(companions):
+        gains = _gains_as_repeat(without, companion, strength, doubt)
+        mean, error = float(gains.mean()), float(gains.std(ddof=1)) / np.sqrt(len(gains))
+        if mean > max(REPEATED, CLEARLY * error, 0.0 if best is None else best[1]):
+            best = number, mean
+    return best
 
 
 def _laid_over(companion: Companion, image: Array) -> Offered:

@@ -126,6 +126,11 @@ class HeldBack:
         model = self.slice_model.model(self.known, self.signal)
         return self.engine.cut_short(LOOPS).infer(model, np.random.default_rng(self.seed))
 
+    @cached_property
+    def unpredicted(self) -> Numbers:
+        """Energy of every line held back that the posterior leaves unpredicted."""
+        return found_energies(self.slice_model, self.posterior.mean, self.held)
+
     def under(self, phase: PhasePrior | None) -> HeldBack:
         """A copy that predicts the lines held back under another model of the phase."""
         if phase is self.slice_model.phase:
