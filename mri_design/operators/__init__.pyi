@@ -8,8 +8,6 @@ from .base import squared_modulus as squared_modulus
 from .cartesian_fourier import CartesianLines as CartesianLines
 from .cartesian_fourier import CartesianSamples as CartesianSamples
 from .cartesian_fourier import CentredFFT as CentredFFT
-from .cartesian_fourier import DirectFourier as DirectFourier
-from .cartesian_fourier import LineSampling as LineSampling
 from .cartesian_fourier import cartesian as cartesian
 from .conventions import Chosen as Chosen
 from .conventions import chosen_flags as chosen_flags
@@ -32,6 +30,7 @@ from .elementary import RowsOnDisk as RowsOnDisk
 from .elementary import SparseMatrix as SparseMatrix
 from .fourier import SpectralFilter as SpectralFilter
 from .fourier import transform as transform
+from .nonuniform import DirectFourier as DirectFourier
 from .nonuniform import NonUniformFourier as NonUniformFourier
 from .nonuniform import density_weights as density_weights
 from .nonuniform import require_finufft as require_finufft

@@ -46,50 +46,6 @@ class CentredFFT(LinearOperator):
         return np.ones(self.in_shape)
 
 
-class LineSampling(LinearOperator):
-    """k-space (..., ky, kx) -> its measured lines (..., line, kx), in their order.
-
-    Parameters
-    ----------
-    lines : sequence of int, or bool array (ky,)
-        Numbers of the lines, or a mask that is true for them.
-    shape : tuple of int
-        Of the input.
-
-    Raises
-    ------
-    InputError
-        For a line outside the grid or named twice.
-    """
-
-    def __init__(self, lines: Chosen, shape: Shape) -> None:
-        n_lines = shape[-2]
-        wanted = f"line numbers from 0 to {n_lines - 1}"
-        given = number_array("lines", chosen_numbers(lines, (n_lines,), "line"), wanted=wanted)
-        if given.dtype.kind == "b" or given.ndim != 1:
-            got = described(given) if given.ndim else described(lines)
-            raise InputError("lines", got, f"a list of {wanted}, or a mask")
-        if not np.all((given.real >= 0) & (given.real < n_lines) & (given == np.floor(given.real))):
-            raise InputError("lines", str(given.tolist()), wanted)
-        chosen = given.real.astype(np.intp)
-        if len(np.unique(chosen)) != len(chosen):
-            raise InputError("lines", str(given.tolist()), "every line at most once")
-        super().__init__(shape, (*shape[:-2], len(chosen), shape[-1]))
-        self.lines = chosen
-
-    def _apply(self, u: Array) -> Array:
-        return u[..., self.lines, :]
-
-    def _adjoint(self, v: Array) -> Array:
-        full = np.zeros((*v.shape[:-2], *self.in_shape[-2:]), dtype=v.dtype)
-        full[..., self.lines, :] = v
-        return full
-
-
-_ROUNDING = 1e-4
-"""Cycles by which a position may lie beyond the grid: what single precision leaves of an exact N / 2."""
-
-
 class _CartesianEncoding(LinearOperator):
     """Samples of the centred FFT of every coil image: what lines and masks have in common."""
 
@@ -187,16 +143,25 @@ class CartesianLines(_CartesianEncoding):
 
     def __init__(self, lines: Chosen, shape: tuple[int, int], maps: Array | None = None) -> None:
         rows, columns = require_grid("shape", shape, axes=2)
-        coils = Coils(maps, (rows, columns))
-        self._sampling = LineSampling(lines, coils.out_shape)
-        super().__init__(self._sampling.out_shape[1:], coils)
-        self.lines = self._sampling.lines  # in acquisition order
+        wanted = f"line numbers from 0 to {rows - 1}"
+        given = number_array("lines", chosen_numbers(lines, (rows,), "line"), wanted=wanted)
+        if given.dtype.kind == "b" or given.ndim != 1:
+            got = described(given) if given.ndim else described(lines)
+            raise InputError("lines", got, f"a list of {wanted}, or a mask")
+        if not np.all((given.real >= 0) & (given.real < rows) & (given == np.floor(given.real))):
+            raise InputError("lines", str(given.tolist()), wanted)
+        self.lines = given.real.astype(np.intp)  # in acquisition order
+        if len(np.unique(self.lines)) != len(self.lines):
+            raise InputError("lines", str(given.tolist()), "every line at most once")
+        super().__init__((len(self.lines), columns), Coils(maps, (rows, columns)))
 
     def _taken(self, spectra: Array) -> Array:
-        return self._sampling._apply(spectra)
+        return spectra[..., self.lines, :]
 
     def _placed(self, samples: Array) -> Array:
-        return self._sampling._adjoint(samples)
+        full = np.zeros((*samples.shape[:-2], *self.grid), dtype=samples.dtype)
+        full[..., self.lines, :] = samples
+        return full
 
     @property
     def mask(self) -> Array:
@@ -270,8 +235,7 @@ class LineColumns(CartesianLines):
         return self.columns(u)
 
     def _adjoint(self, v: Array) -> Array:
-        full = np.zeros((*v.shape[:-2], *self.grid), dtype=np.result_type(v.dtype, np.complex64))
-        full[..., self.lines, :] = v
+        full = self._placed(v.astype(np.result_type(v.dtype, np.complex64), copy=False))
         images = self.adjoint_of_noise(full.reshape(-1, *full.shape[-3:]))
         return np.reshape(images, (*v.shape[:-3], *self.grid))
 
@@ -320,52 +284,6 @@ class CartesianSamples(_CartesianEncoding):
         """X^H X: the FFTs of coil images without their centring, which cancels."""
         every_coil = [SpectralFilter(scipy.fft.ifftshift(self.mask).astype(float))]
         return _CartesianGram(self.grid, lambda u: over_coils(u, self.maps, every_coil))
-
-
-class DirectFourier(LinearOperator):
-    """Image (ky, kx) -> samples (coil, sample) anywhere in k-space, by sums over all pixels: the reference for them.
-
-    sum_r u(r) exp(-2 pi i k.r) / sqrt(N_y N_x) of every coil image u, with r = (n - N // 2) / N. At whole k these are
-    the samples of `CentredFFT`. The cost is samples times pixels; few samples and small grids need nothing faster.
-
-    Parameters
-    ----------
-    trajectory : float array, shape (sample, 2)
-        Columns (ky, kx) in cycles per field of view, between -N / 2 and N / 2.
-    grid : (int, int)
-        Of the image.
-    maps : complex array, shape (coil, ky, kx), optional
-        Coil sensitivities; None is one coil of uniform sensitivity 1.
-
-    Raises
-    ------
-    InputError
-        For positions that are no finite numbers (sample, 2) or lie beyond the grid, and maps on another grid.
-    """
-
-    def __init__(self, trajectory: Array, grid: tuple[int, int], maps: Array | None = None) -> None:
-        rows, columns = require_grid("grid", grid, axes=2)
-        wanted = f"finite numbers (sample, 2), ky and kx, up to {rows / 2:g} and {columns / 2:g}"
-        k = number_array("trajectory", trajectory, wanted=wanted, shape=(None, 2), kind="real")
-        if not len(k) or not (np.abs(k) <= np.array([rows, columns]) / 2 + _ROUNDING).all():
-            raise InputError("trajectory", f"values up to {np.abs(k).max(initial=0):g}", wanted)
-        self._coils = Coils(maps, (rows, columns))
-        super().__init__((rows, columns), (self._coils.out_shape[0], len(k)))
-        self.trajectory, self.grid, self.maps = k.astype(np.float64), (rows, columns), maps
-        self._waves = tuple(
-            np.exp(-2j * np.pi / n * np.outer(column, np.arange(n) - n // 2)) / np.sqrt(n)
-            for column, n in zip(self.trajectory.T, self.grid, strict=True)
-        )
-
-    def _apply(self, u: Array) -> Array:
-        along_y, along_x = self._waves
-        coil_images = self._coils._apply(u)
-        return np.asarray(((along_y @ coil_images) * along_x).sum(axis=-1), dtype=np.result_type(u, np.complex64))
-
-    def _adjoint(self, v: Array) -> Array:
-        along_y, along_x = self._waves
-        coil_images = np.conj(along_y).T @ (v[..., None] * np.conj(along_x))
-        return np.asarray(self._coils._adjoint(coil_images), dtype=np.result_type(v, np.complex64))
 
 
 class _CartesianGram(LinearOperator):

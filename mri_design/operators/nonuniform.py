@@ -16,17 +16,20 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_counts, require_grid
+from mri_design.errors import InputError, number_array, require_counts, require_grid
 from mri_design.operators.base import Array, LinearOperator
 from mri_design.operators.elementary import Coils
 from mri_design.operators.fourier import SpectralFilter, over_coils
-from mri_design.operators.trajectory import checked_samples
+from mri_design.operators.trajectory import ROUNDING, checked_samples
 
 # Requested relative errors. In single precision a smaller one gains no more than it costs, in double precision it costs
 # next to nothing (results/benchmarks/measured-once.md).
 _SINGLE, _DOUBLE = 1e-4, 1e-13
 _ROUGH = 1e-9
 """From here on a grid of 1.25 times the length is fine enough inside, which takes a quarter of the time of 2 times."""
+
+_BEYOND = 1e-4
+"""Cycles by which a position may lie beyond the grid: what single precision leaves of an exact N / 2."""
 
 
 def require_finufft() -> None:
@@ -251,22 +254,62 @@ def density_weights(
     return np.asarray(given * (weights.sum() / given.sum()))
 
 
-class NonUniformFourier(LinearOperator):
-    """Image (ky, kx) -> samples (coil, sample) of the Fourier transform of every coil image along a trajectory.
+class DirectFourier(LinearOperator):
+    """Image (ky, kx) -> samples (coil, sample) anywhere in k-space, by sums over all pixels: the reference for them.
 
-    Scale and centre are those of `CentredFFT`: at whole numbers these are the samples of `CartesianSamples`. Samples
-    have a relative error of 1e-4 in single and 1e-13 in double precision. Its Gram operator needs no trajectory: it
-    takes two FFTs on twice the grid.
+    sum_r u(r) exp(-2 pi i k.r) / sqrt(N_y N_x) of every coil image u, with r = (n - N // 2) / N. At whole k these are
+    the samples of `CentredFFT`. The cost is samples times pixels; few samples and small grids need nothing faster.
 
     Parameters
     ----------
     trajectory : float array, shape (sample, 2)
-        Columns ky and kx in cycles per field of view: DC is 0, and the grid holds up to N / 2 along each axis. A sample
+        Columns (ky, kx) in cycles per field of view: DC is 0, and the grid holds up to N / 2 along each axis. A sample
         may come twice.
-    grid : tuple of int
+    grid : (int, int)
         Pixels (ky, kx) of the image.
     maps : complex array, shape (coil, ky, kx), optional
         Coil sensitivities; None is one coil of uniform sensitivity 1.
+
+    Raises
+    ------
+    InputError
+        For positions that are no finite numbers (sample, 2) or lie beyond the grid, and maps on another grid.
+    """
+
+    def __init__(self, trajectory: Array, grid: tuple[int, int], maps: Array | None = None) -> None:
+        rows, columns = require_grid("grid", grid, axes=2)
+        wanted = f"finite numbers (sample, 2), ky and kx, up to {rows / 2:g} and {columns / 2:g}"
+        k = number_array("trajectory", trajectory, wanted=wanted, shape=(None, 2), kind="real")
+        limits = np.array([rows, columns]) / 2 * (1 + ROUNDING) + _BEYOND
+        if not len(k) or not (np.abs(k) <= limits).all():
+            raise InputError("trajectory", f"values up to {np.abs(k).max(initial=0):g}", wanted)
+        self._coils = Coils(maps, (rows, columns))
+        super().__init__((rows, columns), (self._coils.out_shape[0], len(k)))
+        self.trajectory, self.grid, self.maps = k.astype(np.float64), (rows, columns), self._coils.maps
+
+    @cached_property
+    def _waves(self) -> tuple[Array, ...]:
+        return tuple(
+            np.exp(-2j * np.pi / n * np.outer(column, np.arange(n) - n // 2)) / np.sqrt(n)
+            for column, n in zip(self.trajectory.T, self.grid, strict=True)
+        )
+
+    def _apply(self, u: Array) -> Array:
+        along_y, along_x = self._waves
+        coil_images = self._coils._apply(u)
+        return np.asarray(((along_y @ coil_images) * along_x).sum(axis=-1), dtype=np.result_type(u, np.complex64))
+
+    def _adjoint(self, v: Array) -> Array:
+        along_y, along_x = self._waves
+        coil_images = np.conj(along_y).T @ (v[..., None] * np.conj(along_x))
+        return np.asarray(self._coils._adjoint(coil_images), dtype=np.result_type(v, np.complex64))
+
+
+class NonUniformFourier(DirectFourier):
+    """`DirectFourier` by fast transforms.
+
+    Samples have a relative error of 1e-4 in single and 1e-13 in double precision. Its Gram operator needs no
+    trajectory: it takes two FFTs on twice the grid.
 
     Raises
     ------
@@ -277,13 +320,9 @@ class NonUniformFourier(LinearOperator):
 
     def __init__(self, trajectory: Array, grid: tuple[int, int], maps: Array | None = None) -> None:
         rows, columns = require_grid("grid", grid, axes=2)
-        self.trajectory = checked_samples(trajectory, (rows, columns))
-        self.grid = (rows, columns)
-        self._coils = Coils(maps, self.grid)
-        self.maps = self._coils.maps
+        super().__init__(checked_samples(trajectory, (rows, columns)), (rows, columns), maps)
         self._angles = 2 * np.pi * self.trajectory / self.grid
         self._scale = 1 / float(np.sqrt(np.prod(self.grid)))
-        super().__init__(self.grid, (self._coils.out_shape[0], len(self.trajectory)))
 
     def _apply(self, u: Array) -> Array:
         return self._scale * sums_at_samples(self._coils._apply(u), self._angles)

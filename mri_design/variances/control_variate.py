@@ -2,7 +2,7 @@
 
 For b ~ N(0, A) a sample is s = B A^-1 b, and t = B P b is its control for a P near A^-1. `CirculantControl` has the
 moments of t for a circulant P in closed form, `PhasedControl` those for models of the image's phase. If the first
-moment alone is known, every coefficient takes the fraction of t that explains most of its sample (`Fractions`).
+moment alone is known, every coefficient takes the fraction of t that explains most of its sample.
 """
 
 from __future__ import annotations
@@ -160,111 +160,6 @@ def best_share(own: Array, control: Array, both: Array) -> Array:
     """
     bound = own * control + both**2
     return np.asarray(2 * own * both / np.where(bound > 0, bound, 1))
-
-
-@dataclass(frozen=True)
-class Fractions:
-    """w with which the mean over draws of |s|^2 + w (E t s* - Re t s*) scatters little, from draws that it is not for.
-
-    It is `best_share` of means over a few pixels around each, over the coefficients of a pixel, and over every other
-    draw: for draws of even numbers over those of odd numbers, and the other way round. So a draw has no part in its own
-    fraction, and the mean is unbiased whatever the fractions are.
-
-    Parameters
-    ----------
-    analysis : LinearOperator
-        The coefficients: complex ones, or real ones in pairs along the last axis (`PhasedParts`), with a fraction each.
-    values : array, shape (2, size, parts)
-        w of the draws of even and of odd numbers; one part for complex coefficients.
-    known : array, shape (over, size, parts)
-        E Re t s* of every coefficient; zero where the caller adds it.
-    """
-
-    analysis: LinearOperator
-    values: Array
-    known: Array
-
-    @classmethod
-    def taken(
-        cls, analysis: LinearOperator, first: Array, pairs: Iterable[tuple[NDArray[np.int64], Array, Array]]
-    ) -> Fractions:
-        """From all draws and their controls, some at a time: numbers, s and t.
-
-        ``first`` is diag(B P B^H) per real component.
-        """
-        from mri_design.operators.kernels.pixels import add_powers, box_means
-
-        form, totals, like = _Form.of(analysis), None, None
-        for numbers, s, t in pairs:
-            if totals is None:
-                like = s
-                totals = np.zeros((GROUPS, 3, form.size, form.parts), dtype=s.real.dtype)
-            add_powers(form.pairs(s), form.pairs(t), numbers % GROUPS, totals)
-        assert totals is not None and like is not None
-        side = min(AROUND, *form.grid)
-        near = box_means(totals.reshape(GROUPS, 3, *form.grid, form.parts), side - (side + 1) % 2)
-        own, control, both = np.moveaxis(near, 1, 0)
-        of_others = np.ascontiguousarray(best_share(own, control, both)[::-1]).reshape(GROUPS, form.size, form.parts)
-        return cls(analysis, of_others, form.known(first, like))
-
-    @classmethod
-    def whole(cls, analysis: LinearOperator, like: Array) -> Fractions:
-        """All of the control, and nothing added that is known of it."""
-        form = _Form.of(analysis)
-        values = np.ones((GROUPS, form.size, form.parts), dtype=like.real.dtype)
-        return cls(analysis, values, np.zeros((form.over, form.size, form.parts), dtype=like.real.dtype))
-
-    def compared(self, numbers: NDArray[np.int64], s: Array, t: Array) -> tuple[Array, ...]:
-        """Of the terms of some draws, by their numbers: mean, squared distances from it, mean modulus; mean |s|^2."""
-        from mri_design.operators.kernels.pixels import compared
-
-        form = _Form.of(self.analysis)
-        made = compared(form.pairs(s), form.pairs(t), numbers % GROUPS, self.values, self.known)
-        return tuple(array.reshape(self.analysis.out_shape) for array in made)
-
-    def terms(self, numbers: NDArray[np.int64], t: Array) -> Callable[[Array], Array]:
-        """s -> the terms, draw by draw, whose controls are t."""
-        form = _Form.of(self.analysis)
-        fraction = self.values[numbers % GROUPS][:, None]  # for all coefficients of a pixel
-        explained, added = fraction[..., None] * form.paired(t), fraction * self.known
-
-        def of(s: Array) -> Array:
-            pairs = form.paired(s)
-            left = ((pairs - explained) * pairs).sum(axis=-1)
-            return np.asarray((left + added).reshape(len(s), *self.analysis.out_shape))
-
-        return of
-
-
-@dataclass(frozen=True)
-class _Form:
-    """How coefficients are pairs of numbers: ``over`` coefficients at each of ``size`` pixels of a grid."""
-
-    over: int
-    grid: tuple[int, int]
-    parts: int
-
-    @classmethod
-    def of(cls, analysis: LinearOperator) -> _Form:
-        shape = analysis.out_shape if analysis.out_complex else analysis.out_shape[:-1]
-        return cls(int(np.prod(shape[:-2])), (shape[-2], shape[-1]), 1 if analysis.out_complex else 2)
-
-    @property
-    def size(self) -> int:
-        return self.grid[0] * self.grid[1]
-
-    def pairs(self, s: Array) -> Array:
-        """Coefficients of a batch -> (count, over, size, 2)."""
-        return np.ascontiguousarray(s).view(s.real.dtype).reshape(len(s), self.over, self.size, 2)
-
-    def paired(self, s: Array) -> Array:
-        """Coefficients of a batch -> (count, over, size, parts, numbers of a fraction)."""
-        return self.pairs(s).reshape(len(s), self.over, self.size, self.parts, -1)
-
-    def known(self, first: Array, like: Array) -> Array:
-        """E Re t s* of every coefficient, from that per real component."""
-        components = 2 if self.parts == 1 else 1
-        return laid_out(components * first, first.shape, like).reshape(self.over, self.size, self.parts)
 
 
 @dataclass(frozen=True)
@@ -431,27 +326,23 @@ class ControlVariate:
         if solved.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
 
-        def estimate(analysis: LinearOperator) -> _Estimate:
-            return _estimate(analysis, control, solved.draws, explained, at_once).astype(like.real.dtype)
+        def estimate(analysis: LinearOperator) -> tuple[Array, Array, Array, bool]:
+            return _estimate(analysis, control, solved, explained, at_once, like.real.dtype)
 
         estimates = [estimate(analysis) for analysis in analyses]
-        pixels = [e for a, e in zip(analyses, estimates, strict=True) if isinstance(a, Identity)]
-        image = None if control is None else (pixels or [estimate(Identity(like.shape))])[0].value
-        exact = isinstance(control, ColumnControl) and control.exact
+        pixels = [found for a, found in zip(analyses, estimates, strict=True) if isinstance(a, Identity)]
+        by_columns = control if isinstance(control, ColumnControl) else None
+        exact = by_columns is not None and by_columns.exact
         return Variances(
-            tuple(estimate.value for estimate in estimates),
-            "exact" if exact and all(estimate.known for estimate in estimates) else "unbiased",
+            tuple(value for value, _, _, _ in estimates),
+            "exact" if exact and all(known for _, _, _, known in estimates) else "unbiased",
             solved.convergence,
-            std_error=tuple(estimate.error for estimate in estimates),
-            bias=tuple(solved.bias(e.terms, e.typical, e.value).astype(like.real.dtype) for e in estimates)
-            if self.with_bias
-            else None,
+            std_error=tuple(error for _, error, _, _ in estimates),
+            bias=tuple(bias for _, _, bias, _ in estimates) if self.with_bias else None,
             samples=solved.draws,
-            explained=None if isinstance(control, ColumnControl) else explained,
-            image=image,
-            log_determinant=2 * control.factors.log_determinant
-            if isinstance(control, ColumnControl) and exact
-            else None,
+            explained=explained if by_columns is None else None,
+            image=None if control is None else (pixels or [estimate(Identity(like.shape))])[0][0],
+            log_determinant=2 * by_columns.factors.log_determinant if by_columns is not None and exact else None,
         )
 
     @property
@@ -547,52 +438,52 @@ class MonteCarlo(ControlVariate):
         return self.tolerance
 
 
-@dataclass(frozen=True)
-class _Estimate:
-    """z of one operator and its standard error.
-
-    ``terms`` of the numbers of draws is a function of these draws; what it gives has z as its mean, but for what is
-    known. ``typical`` is the mean of its moduli. ``known`` says whether the control explained the coefficients at all.
-    """
-
-    value: Array
-    error: Array
-    typical: Array
-    terms: Callable[[NDArray[np.intp]], Callable[[Array], Array]]
-    known: bool
-
-    def astype(self, real: np.dtype[Any]) -> _Estimate:
-        """With z and its error in the precision ``real``."""
-        return replace(self, value=self.value.astype(real, copy=False), error=self.error.astype(real, copy=False))
+Terms = Callable[[NDArray[np.intp]], Callable[[Array], Array]]
+"""Numbers of draws -> a function of these draws, which gives the terms whose mean is the estimate (`SolvedDraws`)."""
+Sampled = tuple[Array, Array, Array, Terms]
+"""z, its standard error, the mean modulus of the terms, and the terms."""
 
 
 def _estimate(
     analysis: LinearOperator,
     control: Control | None,
-    draws: Array,
+    solved: SolvedDraws,
     explained: Array | None,
     at_once: int | None,
-) -> _Estimate:
-    """z of ``analysis`` from draws A^-1 b, and from P b where there is a control, ``at_once`` draws at a time."""
+    real: np.dtype[Any],
+) -> tuple[Array, Array, Array, bool]:
+    """z of ``analysis``, its standard error, its bias, and whether the control explained the coefficients at all.
+
+    From draws A^-1 b, and from P b where there is a control, ``at_once`` draws at a time.
+    """
     moments = None if control is None or explained is None else control.moments(analysis)
-    each = list(chunks(len(draws), at_once))
+    each = list(chunks(len(solved.draws), at_once))
     if moments is None or explained is None:
+        value, error, typical, terms = _plain(analysis, solved.draws, each)
+    elif moments[1] is not None:
+        value, error, typical, terms = _controlled(analysis, *moments, solved.draws, explained, each)
+    else:
+        shared = not isinstance(control, ColumnControl)
+        value, error, typical, terms = _partly_controlled(analysis, shared, moments[0], solved.draws, explained, each)
+    value, error = value.astype(real, copy=False), error.astype(real, copy=False)
+    return value, error, solved.bias(terms, typical, value).astype(real), moments is not None
 
-        def plain(some: Array) -> Array:
-            return squared_modulus(analysis(some))
 
-        z = mean_over_draws(plain(draws[some]) for some in each)
-        value = np.asarray(z.mean)
-        return _Estimate(value, z.error, value, lambda _: plain, known=False)
-    if moments[1] is not None:
-        return _controlled(analysis, moments[0], moments[1], draws, explained, each)
-    return _partly_controlled(analysis, not isinstance(control, ColumnControl), moments[0], draws, explained, each)
+def _plain(analysis: LinearOperator, draws: Array, each: Sequence[slice]) -> Sampled:
+    """z as the mean power of draws."""
+
+    def power(some: Array) -> Array:
+        return squared_modulus(analysis(some))
+
+    z = mean_over_draws(power(draws[some]) for some in each)
+    value = np.asarray(z.mean)
+    return value, z.error, value, lambda _: power
 
 
 def _controlled(
     analysis: LinearOperator, first: Array, second: Array, draws: Array, explained: Array, each: Sequence[slice]
-) -> _Estimate:
-    """`_estimate` where both moments are known."""
+) -> Sampled:
+    """z where both moments are known."""
     from mri_design.operators.kernels.pixels import mean_squares
 
     fraction, power = (first / second).astype(explained.real.dtype, copy=False), RunningMean()
@@ -606,34 +497,79 @@ def _controlled(
 
     # The remainder is a circular Gaussian: its power is exponentially distributed, the mean gives the deviation.
     left = np.asarray(power.mean)
-    value, error = 2 * fraction * first + left, left / float(np.sqrt(len(draws)))
-    return _Estimate(value, error, left, terms, known=True)
+    return 2 * fraction * first + left, left / float(np.sqrt(len(draws))), left, terms
 
 
 def _partly_controlled(
     analysis: LinearOperator, shared: bool, first: Array, draws: Array, explained: Array, each: Sequence[slice]
-) -> _Estimate:
-    """`_estimate` where the first moment alone is known: with ``shared``, a fraction of the control is taken off."""
-    numbers = np.arange(len(draws))
+) -> Sampled:
+    """z where the first moment alone is known: the mean over draws of |s|^2 + w (E t s* - Re t s*).
+
+    Coefficients are complex, or pairs of real ones along the last axis (`PhasedParts`) with a fraction w each. With
+    ``shared``, w are those of `_fractions`; else they are one, and E t s* is added at the end.
+    """
+    from mri_design.operators.kernels.pixels import compared
+
+    shape, parts = (analysis.out_shape, 1) if analysis.out_complex else (analysis.out_shape[:-1], 2)
+    grid, form = shape[-2:], (int(np.prod(shape[:-2])), shape[-2] * shape[-1])
+    numbers, real = np.arange(len(draws)), draws.real.dtype
+
+    def in_pairs(s: Array) -> Array:
+        return np.ascontiguousarray(s).view(s.real.dtype).reshape(len(s), *form, 2)
 
     def pairs() -> Iterator[tuple[NDArray[np.int64], Array, Array]]:
-        return ((numbers[some], analysis(draws[some]), analysis(explained[some])) for some in each)
+        return (
+            (numbers[some] % GROUPS, in_pairs(analysis(draws[some])), in_pairs(analysis(explained[some])))
+            for some in each
+        )
 
     all_at_once = list(pairs()) if len(each) == 1 else None
-    fractions = Fractions.taken(analysis, first, all_at_once or pairs()) if shared else Fractions.whole(analysis, draws)
+    if shared:
+        fractions = _fractions(all_at_once or pairs(), grid, parts, real)
+        known = laid_out(2 // parts * first, first.shape, draws).reshape(*form, parts)
+    else:
+        fractions, known = np.ones((GROUPS, form[1], parts), dtype=real), np.zeros((*form, parts), dtype=real)
     sampled, plain, typical = RunningMean(), RunningMean(), RunningMean()
-    for which, s, t in all_at_once or pairs():
-        mean, scatter, moduli, power = fractions.compared(which, s, t)
+    for group, s, t in all_at_once or pairs():
+        made = compared(s, t, group, fractions, known)
+        mean, scatter, moduli, power = (array.reshape(analysis.out_shape) for array in made)
         sampled.add(mean, len(s), scatter)
         plain.add(power, len(s))
         typical.add(moduli, len(s))
 
-    def terms_of(which: NDArray[np.intp]) -> Callable[[Array], Array]:
-        of = fractions.terms(which, analysis(explained[which]))
-        return lambda some: of(analysis(some))
+    def terms(which: NDArray[np.intp]) -> Callable[[Array], Array]:
+        fraction = fractions[which % GROUPS][:, None]  # for all coefficients of a pixel
+        by_part = (len(which), *form, parts, 2 // parts)
+        part = fraction[..., None] * in_pairs(analysis(explained[which])).reshape(by_part)
+
+        def of(some: Array) -> Array:
+            s = in_pairs(analysis(some)).reshape(by_part)
+            return np.asarray((((s - part) * s).sum(axis=-1) + fraction * known).reshape(-1, *analysis.out_shape))
+
+        return of
 
     value = np.maximum(sampled.mean, LEAST * plain.mean) if shared else 2 * first + sampled.mean
-    return _Estimate(value, sampled.error, np.asarray(typical.mean), terms_of, known=True)
+    return value, sampled.error, np.asarray(typical.mean), terms
+
+
+def _fractions(
+    pairs: Iterable[tuple[NDArray[np.int64], Array, Array]], grid: tuple[int, ...], parts: int, real: np.dtype[Any]
+) -> Array:
+    """Fractions w of the control, shape (2, pixels, parts), for draws of even and of odd numbers.
+
+    `best_share` of means over a few pixels around each, over the coefficients of a pixel, and over every other draw:
+    for draws of even numbers over those of odd numbers, and the other way round. So a draw has no part in its own
+    fraction, and the mean is unbiased whatever the fractions are.
+    """
+    from mri_design.operators.kernels.pixels import add_powers, box_means
+
+    totals = np.zeros((GROUPS, 3, grid[0] * grid[1], parts), dtype=real)
+    for group, s, t in pairs:
+        add_powers(s, t, group, totals)
+    side = min(AROUND, *grid)
+    near = box_means(totals.reshape(GROUPS, 3, *grid, parts), side - (side + 1) % 2)
+    own, control, both = np.moveaxis(near, 1, 0)
+    return np.ascontiguousarray(best_share(own, control, both)[::-1]).reshape(GROUPS, -1, parts)
 
 
 def _relative_residual(precision: PosteriorPrecision, control: Control, b: Array, explained: Array) -> float:

@@ -24,7 +24,6 @@ from mri_design.operators import (
     GraphDifferences,
     Identity,
     LinearOperator,
-    LineSampling,
     NonUniformFourier,
     PhasedParts,
     RealAndImaginary,
@@ -85,7 +84,6 @@ ZOO: dict[str, Callable[[tuple[int, int], type], md.operators.LinearOperator]] =
     "diagonal": lambda shape, real: Diagonal(noise(shape, in_precision(real, True), 1)),
     "diagonal, real": lambda shape, real: Diagonal(noise(shape, real, 1), is_complex=False),
     "Fourier": lambda shape, real: CentredFFT(shape),
-    "sampling": lambda shape, real: LineSampling(lines_of(shape), (2, *shape)),
     "coils": lambda shape, real: Coils(maps_of(shape, real)),
     "lines, one coil": lambda shape, real: md.operators.cartesian(lines_of(shape), shape),
     "lines, three coils": lambda shape, real: md.operators.cartesian(lines_of(shape), shape, maps_of(shape, real)),
@@ -108,7 +106,7 @@ ZOO: dict[str, Callable[[tuple[int, int], type], md.operators.LinearOperator]] =
     "real and imaginary": lambda shape, real: RealAndImaginary(shape),
     "dense": lambda shape, real: md.operators.Dense(noise((5, shape[0]), in_precision(real, True), 2)),
     "dense, real": lambda shape, real: md.operators.Dense(noise((5, shape[0]), real, 2)),
-    "sampling @ Fourier": lambda shape, real: LineSampling(lines_of(shape), shape) @ CentredFFT(shape),
+    "lines @ Fourier": lambda shape, real: cartesian(lines_of(shape), shape) @ CentredFFT(shape),
     "lines of a real image": lambda shape, real: (
         md.operators.cartesian(lines_of(shape), shape, maps_of(shape, real)) @ RealImage(shape)
     ),
@@ -359,7 +357,7 @@ REFUSED = [
     ("wavelet levels", lambda: Wavelet((8, 8), "db4", 0)),
     ("wavelet levels", lambda: Wavelet((8, 4), "db4", 3)),
     *(("lines", lambda n=n: cartesian(n, (8, 8))) for n in ([0, 8], [-1], [3, 3], [1.5])),
-    ("lines", lambda: LineSampling([[1, 2]], (8, 8))),
+    ("lines", lambda: cartesian([[1, 2]], (8, 8))),
     ("coil maps", lambda: cartesian([1], (8, 8), np.ones((2, 8, 7)))),
     ("coil maps", lambda: cartesian([1], (8, 8), np.ones((8, 8)))),
     ("coil maps", lambda: Coils(np.ones((8, 8)))),

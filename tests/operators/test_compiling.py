@@ -1,10 +1,12 @@
 """Compiled loops are kept, renewed where a file changes, and at work where no cache can be written."""
 
+import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 from mri_design.operators.kernels.compiling import compiled
@@ -59,6 +61,34 @@ def test_a_loop_that_another_process_wrote_over_is_compiled_anew(tmp_path: Path)
     double.write_bytes(single.read_bytes())
     assert told() == first
     assert double.read_bytes() != single.read_bytes()  # it is kept again
+
+
+def test_a_loop_whose_cache_cannot_be_written_or_read_is_compiled(tmp_path: Path, monkeypatch) -> None:
+    """As on a disk that has become full, and behind an index that another version left with its code."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    def twice(x):
+        return 2 * x
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(os, "replace", full)
+        assert compiled(twice)(2) == 4
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+    older = compiled(twice)
+    older._cache._cache_file._source_stamp = "an older version"
+    older(2)
+    (code,) = tmp_path.rglob("*.nbc")
+    before = code.read_bytes()
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(type(older._cache._cache_file), "_save_data", full)  # the index was written in time
+        assert compiled(twice)(2) == 4
+    newer = compiled(twice)
+    assert newer(2) == 4 and not newer.stats.cache_hits and code.read_bytes() != before
+    again = compiled(twice)
+    assert again(2) == 4 and again.stats.cache_hits
 
 
 def test_a_change_of_any_file_of_loops_makes_the_cache_stale() -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numba
@@ -46,26 +48,33 @@ def summing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Cache(caching.FunctionCache):
-    """Numba's cache of one loop, which is stale as soon as any file of this folder changes: loops call each other."""
+    """Numba's cache of one loop, which is stale as soon as any file of this folder changes: loops call each other.
+
+    Files are written aside and renamed. Where that fails, as on a full disk, or a file cannot be read, the loop is
+    compiled without them.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file = _CacheFile(self._cache_path, self._impl.filename_base, _stamp())
 
+    def _guard_against_spurious_io_errors(self) -> AbstractContextManager[None]:
+        return suppress(OSError, EOFError, UnpicklingError)
+
 
 class _CacheFile(caching.IndexDataCacheFile):
-    """Machine code kept with the types it was compiled for.
+    """Machine code kept with the types that it was compiled for, and with the stamp of its source.
 
     Numba numbers the files of a loop. Two processes that compile it for different types at a time can choose one
-    number for both, and the code of one would then be run on arrays of the other.
+    number for both, and where a disk is full the code of an older version stays behind a new index.
     """
 
     def load(self, key: object) -> object:
         held = super().load(key)
-        return held[1] if isinstance(held, tuple) and len(held) == 2 and held[0] == key else None
+        return held[1] if isinstance(held, tuple) and len(held) == 2 and held[0] == (self._source_stamp, key) else None
 
     def save(self, key: object, data: object) -> None:
-        super().save(key, (key, data))
+        super().save(key, ((self._source_stamp, key), data))
 
 
 @cache
@@ -104,33 +113,33 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
 
 
-def _is_flat(array: Any) -> bool:
-    return isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
+def _load(context: Any, builder: Any, array_type: Any, array: Any, index: Any, times: int = 1) -> Any:
+    """A register, or one of ``times`` the length, from ``array[index:]``; the array is flat and contiguous."""
+    address = _address(context, builder, array_type, array, index, _vector(Lanes(array_type.dtype), times))
+    return builder.load(address, align=array_type.dtype.bitwidth // 8)
+
+
+def _store(context: Any, builder: Any, array_type: Any, array: Any, index: Any, register: Any) -> None:
+    address = _address(context, builder, array_type, array, index, register.type)
+    builder.store(register, address, align=array_type.dtype.bitwidth // 8)
 
 
 @intrinsic
 def load(typingctx: Any, array: Any, index: Any) -> Any:
-    """Lanes from ``array[index:]``; the array is flat, contiguous and long enough."""
-    if not _is_flat(array):
-        return None
-    lanes = Lanes(array.dtype)
+    """Lanes from ``array[index:]``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes))
-        return builder.load(address, align=lanes.scalar.bitwidth // 8)
+        return _load(context, builder, array, *arguments)
 
-    return lanes(array, types.intp), generate
+    return Lanes(array.dtype)(array, types.intp), generate
 
 
 @intrinsic
 def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """``array[index:] = value``."""
-    if not (_is_flat(array) and isinstance(value, Lanes)):
-        return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address = _address(context, builder, array, arguments[0], arguments[1], _vector(value))
-        builder.store(arguments[2], address, align=value.scalar.bitwidth // 8)
+        _store(context, builder, array, *arguments)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, value), generate
@@ -139,20 +148,13 @@ def store(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 def _loading_apart(group: int) -> Any:
     @intrinsic
     def load_apart(typingctx: Any, array: Any, index: Any) -> Any:
-        if not _is_flat(array):
-            return None
         lanes = Lanes(array.dtype)
         both = types.UniTuple(lanes, 2)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes, 2))
-            mixed = builder.load(address, align=lanes.scalar.bitwidth // 8)
-            nothing = ir.Constant(mixed.type, ir.Undefined)
+            mixed = _load(context, builder, array, *arguments, times=2)
             places = range(2 * lanes.count)
-            halves = [
-                builder.shuffle_vector(mixed, nothing, _choice([k for k in places if k // group % 2 == part]))
-                for part in (0, 1)
-            ]
+            halves = [_shuffled(builder, mixed, [k for k in places if k // group % 2 == part]) for part in (0, 1)]
             return context.make_tuple(builder, both, halves)
 
         return both(array, types.intp), generate
@@ -163,16 +165,12 @@ def _loading_apart(group: int) -> Any:
 def _storing_together(group: int) -> Any:
     @intrinsic
     def store_together(typingctx: Any, array: Any, index: Any, first: Any, second: Any) -> Any:
-        if not (_is_flat(array) and isinstance(first, Lanes) and first == second):
-            return None
-
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            to, at, *halves = arguments
             order = [
                 k // (2 * group) * group + k % group + (k // group % 2) * first.count for k in range(2 * first.count)
             ]
-            mixed = builder.shuffle_vector(arguments[2], arguments[3], _choice(order))
-            address = _address(context, builder, array, arguments[0], arguments[1], _vector(first, 2))
-            builder.store(mixed, address, align=first.scalar.bitwidth // 8)
+            _store(context, builder, array, to, at, builder.shuffle_vector(*halves, _choice(order)))
             return context.get_dummy_value()
 
         return types.void(array, types.intp, first, second), generate
@@ -189,19 +187,12 @@ load_twos, store_twos = _loading_apart(2), _storing_together(2)
 @intrinsic
 def load_doubled(typingctx: Any, array: Any, index: Any) -> Any:
     """Two lanes of ``array[index:]`` with every number twice: weights of real and imaginary parts."""
-    if not _is_flat(array):
-        return None
     lanes = Lanes(array.dtype)
     both = types.UniTuple(lanes, 2)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        address = _address(context, builder, array, arguments[0], arguments[1], _vector(lanes))
-        register = builder.load(address, align=lanes.scalar.bitwidth // 8)
-        nothing, half = ir.Constant(register.type, ir.Undefined), lanes.count // 2
-        halves = [
-            builder.shuffle_vector(register, nothing, _choice([k // 2 + side * half for k in range(lanes.count)]))
-            for side in (0, 1)
-        ]
+        register, half = _load(context, builder, array, *arguments), lanes.count // 2
+        halves = [_shuffled(builder, register, [k // 2 + side * half for k in range(lanes.count)]) for side in (0, 1)]
         return context.make_tuple(builder, both, halves)
 
     return both(array, types.intp), generate
@@ -210,30 +201,26 @@ def load_doubled(typingctx: Any, array: Any, index: Any) -> Any:
 @intrinsic
 def transpose(typingctx: Any, source: Any, at: Any, step: Any, target: Any, to: Any, stride: Any) -> Any:
     """As many rows as there are lanes, ``step`` apart, written as columns, ``stride`` apart, to another array."""
-    if not (_is_flat(source) and source == target):
-        return None
-    lanes = Lanes(source.dtype)
+    count = Lanes(source.dtype).count
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given, at, step, written, to, stride = arguments
         rows = []
-        for _ in range(lanes.count):
-            address = _address(context, builder, source, given, at, _vector(lanes))
-            rows.append(builder.load(address, align=lanes.scalar.bitwidth // 8))
+        for _ in range(count):
+            rows.append(_load(context, builder, source, given, at))
             at = builder.add(at, step)
         apart = 1
-        while apart < lanes.count:  # blocks of this size change places across the diagonal (Eklundh 1972)
-            upper = _choice([k if not k & apart else lanes.count + k - apart for k in range(lanes.count)])
-            lower = _choice([k + apart if not k & apart else lanes.count + k for k in range(lanes.count)])
-            for k in range(lanes.count):
+        while apart < count:  # blocks of this size change places across the diagonal (Eklundh 1972)
+            upper = _choice([k if not k & apart else count + k - apart for k in range(count)])
+            lower = _choice([k + apart if not k & apart else count + k for k in range(count)])
+            for k in range(count):
                 if not k & apart:
                     pair = rows[k], rows[k + apart]
                     rows[k] = builder.shuffle_vector(*pair, upper)
                     rows[k + apart] = builder.shuffle_vector(*pair, lower)
             apart *= 2
         for row in rows:
-            address = _address(context, builder, target, written, to, _vector(lanes))
-            builder.store(row, address, align=lanes.scalar.bitwidth // 8)
+            _store(context, builder, target, written, to, row)
             to = builder.add(to, stride)
         return context.get_dummy_value()
 
@@ -243,8 +230,6 @@ def transpose(typingctx: Any, source: Any, at: Any, step: Any, target: Any, to: 
 @intrinsic
 def fill(typingctx: Any, scalar: Any) -> Any:
     """The same number in every lane."""
-    if not isinstance(scalar, types.Float):
-        return None
     lanes = Lanes(scalar)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -254,15 +239,18 @@ def fill(typingctx: Any, scalar: Any) -> Any:
 
 
 def _spread(builder: Any, scalar: Any, lanes: Lanes) -> Any:
-    vector = _vector(lanes)
-    nothing = ir.Constant(vector, ir.Undefined)
+    nothing = ir.Constant(_vector(lanes), ir.Undefined)
     register = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(register, nothing, _choice([0] * lanes.count))
+    return _shuffled(builder, register, [0] * lanes.count)
 
 
-def _choice(numbers: Any) -> ir.Constant:
-    chosen = list(numbers)
-    return ir.Constant(ir.VectorType(ir.IntType(32), len(chosen)), chosen)
+def _shuffled(builder: Any, register: Any, places: list[int]) -> Any:
+    """The numbers of a register at these places."""
+    return builder.shuffle_vector(register, ir.Constant(register.type, ir.Undefined), _choice(places))
+
+
+def _choice(places: list[int]) -> ir.Constant:
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places)
 
 
 def _arithmetic(function: Any, instruction: str) -> None:

@@ -8,7 +8,6 @@ filtered along kx wait in a ring, in the innermost cache, until the filters alon
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from threading import local
 from typing import Any
@@ -113,7 +112,7 @@ def row_together(work, row, half_stride, target, spare, half, parts, low, high, 
 
 @compiled
 def level_apart(source, at, work, level, ring, parts, low, high, count, weights, width, last):
-    """An image at ``source[at:]``, ``level`` of `_Plan`, into bands, the first word of which is for ky.
+    """An image at ``source[at:]``, ``level`` of `_plan`, into bands, the first word of which is for ky.
 
     ``ring`` has room for as many rows as filters have taps, the beginning of ``work`` for a row and its periodic
     margins. ``weights``, which may be empty, have rows of ``width``; they multiply the bands, but low-low on the
@@ -190,24 +189,6 @@ def rows_together(work, bands, half_stride, ring, pair, half_rows, low, high, co
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Filters, and where everything lies in the scratch of one image.
-
-    ``levels`` has a row for each: half its rows, half the numbers in a row, place and stride of its image, stride of
-    its bands, and their places: (low y, low x), which is the next image, (low, high), (high, low) and (high, high).
-    ``bands`` has one for each band: place, rows, numbers in a row, stride, and row and column where it begins in the
-    array of coefficients. ``ring`` is where rows wait.
-    """
-
-    low: Array
-    high: Array
-    levels: Array
-    bands: Array
-    ring: int
-    size: int
-
-
 _kept = local()
 
 
@@ -218,8 +199,18 @@ def _scratch(size: int, real: np.dtype[Any]) -> Array:
     return np.asarray(_kept.room[: size * real.itemsize].view(real))
 
 
+Plan = tuple[Array, Array, Array, Array, int]
+
+
 @lru_cache(maxsize=32)
-def _plan(shape: tuple[int, int], wavelet: str, levels: int, parts: int, dtype: str) -> _Plan:
+def _plan(shape: tuple[int, int], wavelet: str, levels: int, parts: int, dtype: str) -> tuple[Plan, int]:
+    """Low and high filter, levels, bands and ring: where everything lies in the scratch of one image; and its size.
+
+    Levels have a row for each: half its rows, half the numbers in a row, place and stride of its image, stride of
+    its bands, and their places: (low y, low x), which is the next image, (low, high), (high, low) and (high, high).
+    Bands have one for each band: place, rows, numbers in a row, stride, and row and column where it begins in the
+    array of coefficients. The ring is where rows wait.
+    """
     unit = 4 * COUNT[np.dtype(dtype).itemsize]
     filters = pywt.Wavelet(wavelet)
     low, high = (np.array(taps[::-1], dtype=dtype) for taps in (filters.dec_lo, filters.dec_hi))
@@ -241,7 +232,7 @@ def _plan(shape: tuple[int, int], wavelet: str, levels: int, parts: int, dtype: 
         image, numbers = following, half
     bands.append((image, rows, numbers, stride(numbers), 0, 0))
     size = end + 2 * len(low) * stride(shape[1] // 2) + 2 * unit
-    return _Plan(low, high, np.array(table), np.array(bands), end, size)
+    return (low, high, np.array(table), np.array(bands), end), size
 
 
 def analysis(u: Array, padded: tuple[int, ...], wavelet: str, levels: int) -> Array:
@@ -280,7 +271,7 @@ def _run(
 ) -> None:
     real = u.real.dtype
     parts = u.dtype.itemsize // real.itemsize
-    plan = _plan((padded[0], padded[1]), wavelet, levels, parts, real.char)
+    plan, size = _plan((padded[0], padded[1]), wavelet, levels, parts, real.char)
     loop(
         np.require(u, requirements=["C", "W"]).reshape(-1).view(real),
         out.reshape(-1).view(real),
@@ -288,12 +279,8 @@ def _run(
         *u.shape[-2:],
         padded[1],
         parts,
-        plan.low,
-        plan.high,
-        plan.levels,
-        plan.bands,
-        plan.ring,
-        _scratch(plan.size, real),
+        *plan,
+        _scratch(size, real),
         COUNT[real.itemsize],
     )
 
