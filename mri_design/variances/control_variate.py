@@ -461,7 +461,7 @@ def _estimate(
     if moments is None or explained is None:
         value, error, typical, terms = _plain(analysis, solved.draws, each)
     elif moments[1] is not None:
-        value, error, typical, terms = _controlled(analysis, *moments, solved.draws, explained, each)
+        value, error, typical, terms = _controlled(analysis, moments[0], moments[1], solved.draws, explained, each)
     else:
         shared = not isinstance(control, ColumnControl)
         value, error, typical, terms = _partly_controlled(analysis, shared, moments[0], solved.draws, explained, each)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import importlib
 import io
-import json
 import os
 import runpy
 import shlex
@@ -27,6 +26,8 @@ from tests.undrawn import undrawn
 ROOT = Path(__file__).resolve().parents[2]
 Outcome = dict[str, NDArray[Any]]
 """Arrays by name: the exit code, every stored array, the columns of every table, and zero for every other file."""
+SECONDS = "processor seconds"
+"""The name, among a run's arrays, of the least time over all turns."""
 
 
 def carried_out(name: str, folder: Path, *more: str, tree: Path = ROOT) -> Outcome:
@@ -70,9 +71,8 @@ def runs_of(tree: Path) -> Mapping[str, Any]:
 
 def _called(tree: Path, words: list[str]) -> tuple[int, str]:
     """Exit code and printed text of the tree's program, called with these words."""
-    module, _, function = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["scripts"][
-        "mri-design"
-    ].partition(":")
+    project = tomllib.loads((tree / "pyproject.toml").read_text())["project"]
+    module, _, function = project["scripts"]["mri-design"].partition(":")
     printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     with mock.patch.object(sys, "argv", ["mri-design", *words]), redirect_stdout(printed), redirect_stderr(printed):
         try:
@@ -93,13 +93,7 @@ def _write_inputs(folder: Path) -> None:
     kspace, image = _scan((24, 40), coils=3)
     np.savez(folder / "not-square.npz", kspace=kspace, reference=image)
     for name, coils in (("readouts", 1), ("readouts-coils", 3)):
-        kspace, _ = _scan((32, 32), coils)
-        header = {"lines": 32, "samples": 32, "coils": coils, "noise_variance": VARIANCE}
-        lines = enumerate(kspace.swapaxes(0, 1))  # (coil, kx) each
-        readouts = ({"line": line, "real": one.real.tolist(), "imag": one.imag.tolist()} for line, one in lines)
-        # Read by versions before adapt read MRD alone, to which later ones are compared.
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(message) + "\n" for message in (header, *readouts)))
-        (folder / f"{name}.mrd").write_bytes(stream_of(kspace))
+        (folder / f"{name}.mrd").write_bytes(stream_of(_scan((32, 32), coils)[0]))
 
 
 VARIANCE = 1e-4  # of the noise, real and imaginary part together; the object has moduli up to 1
@@ -155,7 +149,7 @@ def differences(before: Outcome, now: Outcome, rounding: float = 0.0) -> Iterato
     Numbers are the same where all their bits are; with ``rounding``, where they differ by no more than this part of the
     array's largest modulus, which is how the difference is given. Whole numbers and texts must be the same.
     """
-    for key in sorted(before.keys() | now.keys()):
+    for key in sorted((before.keys() | now.keys()) - {SECONDS}):
         if key not in now or key not in before:
             yield key, "is no longer there" if key in before else "is new"
             continue
@@ -177,15 +171,10 @@ def _gap(one: NDArray[Any], other: NDArray[Any]) -> float:
     return float(abs(one - other)[finite].max(initial=0) / abs(one)[finite].max(initial=np.finfo(float).tiny))
 
 
-def serve(tree: str, folder: str) -> None:
-    """Make the runs whose names come on standard input; answer each by a line with its processor seconds.
-
-    Those of its worker processes are counted, too. The outcome is kept beside the run's folder.
-    """
-    answers, sys.stdout = sys.stdout, sys.stderr
-    for line in sys.stdin:
-        name, before = line.strip(), sum(os.times()[:4])
+def make(tree: str, folder: str, *names: str) -> None:
+    """Make these runs, and keep their outcomes beside their folders, with the seconds of worker processes, too."""
+    for name in names:
+        before = sum(os.times()[:4])
         outcome = carried_out(name, Path(folder), tree=Path(tree))
-        seconds = sum(os.times()[:4]) - before
+        outcome[SECONDS] = np.array(sum(os.times()[:4]) - before)
         np.savez(Path(folder, f"{name}.outcome.npz"), allow_pickle=False, **outcome)
-        print(seconds, file=answers, flush=True)

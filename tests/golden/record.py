@@ -14,47 +14,19 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
-from tests.golden.outcomes import ROOT, Outcome, differences, runs_of
+from tests.golden.outcomes import ROOT, SECONDS, Outcome, differences, runs_of
 
-SECONDS = "processor seconds"
-"""The name, among a run's arrays, of the least time over all turns."""
-SERVE = """
+MAKE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from tests.golden.outcomes import serve
+from tests.golden.outcomes import make
 del sys.path[0]  # the package is that of PYTHONPATH
-serve(*sys.argv[2:])
+make(*sys.argv[2:])
 """
-
-
-class Server:
-    """A process with the package of a tree, which makes one run after the other."""
-
-    def __init__(self, tree: Path, folder: Path) -> None:
-        self._folder = folder
-        folder.mkdir()
-        environment = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"} | os.environ | {"PYTHONPATH": str(tree)}
-        call = [sys.executable, "-c", SERVE, str(ROOT), str(tree), str(folder)]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(call, cwd=folder, env=environment, stdin=pipe, stdout=pipe, text=True)
-
-    def begin(self, name: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(name + "\n")
-        self._process.stdin.flush()
-
-    def outcome(self, name: str) -> Outcome:
-        assert self._process.stdout is not None
-        answer = self._process.stdout.readline()
-        if not answer:
-            sys.exit(f"the process that made {name} ended with {self._process.wait()}")
-        with np.load(self._folder / f"{name}.outcome.npz", allow_pickle=False) as stored:
-            return dict(stored) | {SECONDS: np.array(float(answer))}
 
 
 def unpacked(commit: str) -> Path:
@@ -74,28 +46,31 @@ def unpacked(commit: str) -> Path:
     return folder
 
 
-def made(trees: list[Path], names: Iterable[str], turns: int) -> list[dict[str, Outcome]]:
-    """Outcomes of every tree by the run's name.
+def made(trees: list[Path], names: list[str], turns: int) -> list[dict[str, Outcome]]:
+    """Outcomes of every tree by the run's name, each tree in a process of its own.
 
-    In one turn the trees run side by side. In several they take turns run by run, so that times can be compared.
+    In one turn the trees run side by side. In several they run one after the other, so that times can be compared.
     """
     found: list[dict[str, Outcome]] = [{} for _ in trees]
-    for turn in range(turns):
+    for _ in range(turns):
         with tempfile.TemporaryDirectory() as folder:
-            servers = [Server(tree, Path(folder, str(number))) for number, tree in enumerate(trees)]
-            for name in names:
-                if sys.stderr.isatty():
-                    print(f"\r\033[Kturn {turn + 1} of {turns}: {name}", end="", file=sys.stderr, flush=True)
-                for alone in [servers] if turns == 1 else [[server] for server in servers]:
-                    for server in alone:
-                        server.begin(name)
-                    for server in alone:
-                        outcome, kept = server.outcome(name), found[servers.index(server)]
-                        if name in kept:
-                            outcome[SECONDS] = np.minimum(outcome[SECONDS], kept[name][SECONDS])
-                        kept[name] = outcome
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
+            places = [Path(folder, str(number)) for number in range(len(trees))]
+            processes = []
+            for tree, place in zip(trees, places, strict=True):
+                place.mkdir()
+                environment = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"} | os.environ | {"PYTHONPATH": str(tree)}
+                call = [sys.executable, "-c", MAKE, str(ROOT), str(tree), str(place), *names]
+                processes.append(subprocess.Popen(call, cwd=place, env=environment))
+                if turns > 1:
+                    processes[-1].wait()
+            for process, place, outcomes in zip(processes, places, found, strict=True):
+                if process.wait():
+                    sys.exit(f"the process of tree {place.name} ended with {process.returncode}")
+                for name in names:
+                    with np.load(place / f"{name}.outcome.npz", allow_pickle=False) as stored:
+                        outcome = dict(stored)
+                    earlier = outcomes.get(name, outcome)
+                    outcomes[name] = outcome | {SECONDS: np.minimum(outcome[SECONDS], earlier[SECONDS])}
     return found
 
 
@@ -106,8 +81,7 @@ def compared(before: dict[str, Outcome], now: dict[str, Outcome], rounding: floa
         if name not in before:
             print(f"{name:{width}}  is new")
             continue
-        untimed = [{key: array for key, array in each.items() if key != SECONDS} for each in (before[name], outcome)]
-        found = list(differences(*untimed, rounding))
+        found = list(differences(before[name], outcome, rounding))
         differ += bool(found)
         seconds = f"{before[name][SECONDS]:7.2f} {outcome[SECONDS]:7.2f} s  " if timed else ""
         print(f"{name:{width}}  {seconds}{f'{len(found)} of {len(outcome) - 1} differ' if found else 'same'}")

@@ -6,47 +6,37 @@ Whether a change keeps every bit is asked by ``make golden``, of two versions on
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from tests.golden.outcomes import ROOT, Outcome, carried_out, differences
-from tests.golden.record import SECONDS, compared, made
+from tests.golden.outcomes import ROOT, SECONDS, Outcome, carried_out, differences
+from tests.golden.record import compared, made
 from tests.golden.runs import RUNS
-from tests.interruptions import interrupted
-
-
-class Facts(NamedTuple):
-    """Lines, or shots, chosen as long as the best score is 2 % above the next one; then relative errors of images."""
-
-    run: str
-    first: str
-    errors: str
-
 
 FACTS = (
-    Facts("design-calibrated", "16 15 17 14 18 13 19 12 10", ".1449 .1800"),
-    Facts("recon-mean", "", ".1442 .1800"),
-    Facts("recon-map", "", ".1596 .1800"),
-    Facts("design-calibrated-coils", "16 15 17 14 20 12 18 24 10 22 27 8 29 5", ".0304 .1938"),
-    Facts("recon-coils", "", ".0302 .1938"),
-    Facts("design-aware-phase", "16 15 17 14 18 13 19 12 23 22", ".1536 .1929"),
-    Facts("design-constrained", "9 13 14 15 16 17 18 25 26 21 19", ".1881 .3803"),
-    Facts("design-information-gain", "16 15 17 14 18 13", ".0879 .1232"),
-    Facts("design-lanczos", "16 15 17 14 18 13 19 12 21", ".1652 .1954"),
-    Facts("design-plane", "", ".1005 .2278"),
-    Facts("design-plane-coils", "", ".0597 .1862"),
-    Facts("design-spokes", "0 8 16 24", ".1727 .2875"),
-    Facts("recon-spokes", "", ".1733 .2875"),
-    Facts("train", "16 15 17 14 18 13 19", ""),
-    Facts("design-with", "16 15 17 14 18 13 19 12 10", ".0606 .1430"),
-    Facts("recon-volume", "", ".1858 .3037 .2158 .3064 .1820 .3151"),
-    Facts("adapt", "16 15 17 14 18 13 20 10 23", ""),
-    Facts("adapt-coils", "16 15 17 14 18 13 19 12 20 11 23 26 9 21", ""),
-    Facts("compare-posterior", "", ".1731 .1728 .1764 .1731 .2465 .2335"),
-    Facts("protocol", "16 15 17 14 18 13 21 22 19 20", ".0662 .0978 .0926 .1009"),
+    ("design-calibrated", "16 15 17 14 18 13 19 12 10", ".1449 .1800"),
+    ("recon-mean", "", ".1442 .1800"),
+    ("recon-map", "", ".1596 .1800"),
+    ("design-calibrated-coils", "16 15 17 14 20 12 18 24 10 22 27 8 29 5", ".0304 .1938"),
+    ("recon-coils", "", ".0302 .1938"),
+    ("design-aware-phase", "16 15 17 14 18 13 19 12 23 22", ".1536 .1929"),
+    ("design-constrained", "9 13 14 15 16 17 18 25 26 21 19", ".1881 .3803"),
+    ("design-information-gain", "16 15 17 14 18 13", ".0879 .1232"),
+    ("design-lanczos", "16 15 17 14 18 13 19 12 21", ".1652 .1954"),
+    ("design-plane", "", ".1005 .2278"),
+    ("design-plane-coils", "", ".0597 .1862"),
+    ("design-spokes", "0 8 16 24", ".1727 .2875"),
+    ("recon-spokes", "", ".1733 .2875"),
+    ("train", "16 15 17 14 18 13 19", ""),
+    ("design-with", "16 15 17 14 18 13 19 12 10", ".0606 .1430"),
+    ("recon-volume", "", ".1858 .3037 .2158 .3064 .1820 .3151"),
+    ("adapt", "16 15 17 14 18 13 20 10 23", ""),
+    ("adapt-coils", "16 15 17 14 18 13 19 12 20 11 23 26 9 21", ""),
+    ("compare-posterior", "", ".1731 .1728 .1764 .1731 .2465 .2335"),
+    ("protocol", "16 15 17 14 18 13 21 22 19 20", ".0662 .0978 .0926 .1009"),
 )
+"""Lines, or shots, chosen as long as the best score is 2 % above the next one; then relative errors of images."""
 ORDERS = ("lines.csv:line", "shots.csv:shot", "order.npz:lines")
 IMAGE = {"recon.npy", "manifest.json", "report.html", "metrics.csv:method", "metrics.csv:relative_l2"}
 FIELDS = {
@@ -67,37 +57,28 @@ def outcome_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Outc
     return cache(lambda name: carried_out(name, folder))
 
 
-@pytest.mark.parametrize("facts", FACTS, ids=lambda facts: facts.run)
-def test_what_a_run_leaves_on_every_processor(outcome_of: Callable[[str], Outcome], facts: Facts) -> None:
-    run = RUNS[facts.run]
+@pytest.mark.parametrize(("name", "first", "errors"), FACTS, ids=[fact[0] for fact in FACTS])
+def test_what_a_run_leaves_on_every_processor(
+    outcome_of: Callable[[str], Outcome], name: str, first: str, errors: str
+) -> None:
+    run = RUNS[name]
     if run.after:
         outcome_of(run.after)
-    outcome = outcome_of(facts.run)
+    outcome = outcome_of(name)
     assert outcome["exit code"] == 0
     assert FIELDS["train" if "--rule" in run.words else run.words.split()[0]] - outcome.keys() == set()
     chosen = [outcome[order].astype(int).tolist() for order in ORDERS if order in outcome]
-    first = [int(line) for line in facts.first.split()]
-    assert not first or chosen[0][: len(first)] == first
-    if facts.errors:
-        found = outcome["metrics.csv:relative_l2"]
-        errors = np.array(facts.errors.split(), dtype=float)
-        np.testing.assert_allclose(found[: errors.size], errors, rtol=0.02)
+    lines = [int(line) for line in first.split()]
+    assert not lines or chosen[0][: len(lines)] == lines
+    if errors:
+        expected = np.array(errors.split(), dtype=float)
+        np.testing.assert_allclose(outcome["metrics.csv:relative_l2"][: expected.size], expected, rtol=0.02)
 
 
 def test_python_gives_the_same_for_a_file_and_its_array(tmp_path: Path) -> None:
     outcome = carried_out("python", tmp_path)
     for key in ("lines", "mask", "image", "std", "least_squares"):
         assert outcome[f"file.npz:{key}"].tobytes() == outcome[f"array.npz:{key}"].tobytes()
-
-
-def test_an_interrupted_design_is_resumed_to_the_same_bits(tmp_path: Path) -> None:
-    (whole := tmp_path / "whole").mkdir()
-    (resumed := tmp_path / "resumed").mkdir()
-    with interrupted("calibrated", 4):
-        assert carried_out("design-calibrated", resumed)["exit code"] == 130
-    with interrupted("calibrated", 4):  # two are left, so that this comes to its end: nothing is decided twice
-        after = carried_out("design-calibrated", resumed, "--resume")
-    assert not list(differences(carried_out("design-calibrated", whole), after))
 
 
 def test_a_tree_in_a_process_of_its_own_gives_the_same_bits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

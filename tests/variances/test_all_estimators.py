@@ -37,6 +37,7 @@ def test_single_precision_stays_single(estimator, tiny_model, random_precisions)
     assert all(v.dtype == np.float32 for v in (*made.values, *(made.std_error or ()), *(made.bias or ())))
     images = [v for v in (made.samples, made.factors and made.factors.basis) if v is not None]
     assert all(image.dtype == np.complex64 for image in images)
+    assert (made.bias is None) == isinstance(estimator, Exact | Lanczos)
     if made.kind != "unbiased":
         np.testing.assert_allclose(made.values[0], run_on(Exact(), model, pi).values[0], rtol=1e-3)
 
@@ -231,12 +232,13 @@ def test_what_had_to_be_sampled_beside_exact_columns_is_not_called_exact(monkeyp
     shape = (16, 16)
     operators = [Identity(shape), FiniteDifferences(shape)]
     precision = coils_and_sites(shape, 2, operators)
-    asked = [*operators, Wavelet(shape, "db2", 2)]
+    wanted = [*operators, Wavelet(shape, "db2", 2)]
     like = np.zeros(shape, complex)
-    assert ControlVariate()(precision, asked, np.random.default_rng(0), like).kind == "exact"
+    made = ControlVariate()(precision, wanted, np.random.default_rng(0), like)
+    assert made.kind == "exact" and not any(bias.any() for bias in made.bias)
     monkeypatch.setattr("mri_design.variances.columns.WIDE_LIMIT", 0)  # as for a large image
-    made = ControlVariate(samples=50)(precision, asked, np.random.default_rng(0), like)
-    assert made.kind == "unbiased"
+    made = ControlVariate(samples=50)(precision, wanted, np.random.default_rng(0), like)
+    assert made.kind == "unbiased" and not any(bias.any() for bias in made.bias)
     assert (made.std_error[2] > 0).all()
     assert made.std_error[1].max() < 1e-6 * made.values[1].min()
     assert made.log_determinant is not None

@@ -113,6 +113,7 @@ def test_the_known_moment_is_that_of_the_dense_matrix(precision):
         first, second = control.moments(block.analysis)
         np.testing.assert_allclose(first.ravel(), np.einsum("ij,jk,ik->i", B, P, B.conj()).real, rtol=1e-9)
         assert second is None
+    assert PhasedControl.of(precision) is None  # no site knows a phase
 
 
 def test_lines_of_several_coils_keep_their_columns():
@@ -177,14 +178,6 @@ def test_the_known_moment_is_that_of_dense_matrices(coils):
     assert control.moments(FiniteDifferences(GRID)) is None  # of the image itself, phase and all
     other = PhasedParts(Identity(GRID), rotation.copy())  # who knows whether that is the phase
     assert control.moments(other) is None
-
-
-def test_without_a_phase_there_is_no_such_control():
-    straight = tuple(md.SiteBlock("a", operator, Laplace(1.0)) for operator in inner_operators()[:2])
-    precision = PosteriorPrecision(
-        md.operators.cartesian([6, 7, 8], GRID), straight, (np.ones(GRID), np.ones((2, *GRID)))
-    )
-    assert PhasedControl.of(precision) is None
 
 
 @pytest.mark.parametrize(("coils", "apart"), [(1, False), (3, True)])

@@ -9,12 +9,9 @@ import pytest
 
 import mri_design as md
 from mri_design.model import PosteriorPrecision
-from mri_design.operators import Wavelet
 from mri_design.variances import (
     ControlVariate,
     Exact,
-    ExactByColumns,
-    Lanczos,
     MonteCarlo,
     SolvedDraws,
     VarianceEstimator,
@@ -112,17 +109,6 @@ def test_extrapolated_draws_have_half_of_the_bias_at_most_by_no_more_products(na
     left, whole = (together(each.values) - tight for each in (made, before))
     assert abs(left.sum()) < 0.5 * abs(whole.sum())
     assert np.mean((left / tight) ** 2) < 0.6**2 * np.mean((whole / tight) ** 2)
-
-
-def test_what_is_exact_or_no_sample_has_no_bias_of_this_kind(monkeypatch):
-    case = case_of("differences", 4)
-    columns = run(ControlVariate(), case)
-    assert columns.kind == "exact" and not together(columns.bias).any()
-    assert all(run(one, case).bias is None for one in (Exact(), ExactByColumns(), Lanczos(20)))
-    monkeypatch.setattr("mri_design.variances.columns.WIDE_LIMIT", 0)  # wavelets have to be sampled from exact draws
-    like, asked = np.zeros(SHAPE, complex), [Wavelet(SHAPE, "db2", 2)]
-    beside = ControlVariate()(case, asked, np.random.default_rng(0), like)
-    assert beside.kind == "unbiased" and not together(beside.bias).any()
 
 
 def test_the_arithmetic_of_the_estimate():

@@ -9,8 +9,8 @@ as flat real ones, (real, imaginary) interleaved, and taken apart as they are lo
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
@@ -58,8 +58,10 @@ class _Cache(caching.FunctionCache):
         super().__init__(function)
         self._cache_file = _CacheFile(self._cache_path, self._impl.filename_base, _stamp())
 
-    def _guard_against_spurious_io_errors(self) -> AbstractContextManager[None]:
-        return suppress(OSError, EOFError, UnpicklingError)
+    @contextmanager
+    def _guard_against_spurious_io_errors(self) -> Iterator[None]:
+        with suppress(OSError, EOFError, UnpicklingError):
+            yield
 
 
 class _CacheFile(caching.IndexDataCacheFile):
@@ -152,7 +154,7 @@ def _loading_apart(group: int) -> Any:
         both = types.UniTuple(lanes, 2)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            mixed = _load(context, builder, array, *arguments, times=2)
+            mixed = _load(context, builder, array, arguments[0], arguments[1], times=2)
             places = range(2 * lanes.count)
             halves = [_shuffled(builder, mixed, [k for k in places if k // group % 2 == part]) for part in (0, 1)]
             return context.make_tuple(builder, both, halves)
