@@ -58,7 +58,6 @@ from .greedy import squared_correlation as squared_correlation
 from .greedy import thinned as thinned
 from .strategy import DesignView as DesignView
 from .strategy import LineCandidates as LineCandidates
-from .strategy import NoUsableScoreError as NoUsableScoreError
 from .strategy import Strategy as Strategy
 from .strategy import best_line as best_line
 from .strategy import rng_of_step as rng_of_step

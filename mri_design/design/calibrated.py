@@ -701,14 +701,14 @@ class Calibrated(ChoosesByScore):
         if fewest_coils(view.posteriors) == 1 if self.drawn is None else self.drawn:
             shape = _independent_values(view)
             scores = scores * (rng.gamma(shape, size=scores.shape) / shape) ** (1 - known)
-        return Scores(scores, forecast)
+        return scores, forecast
 
     def _expected(self, view: DesignView, rng: np.random.Generator) -> Numbers:
         return expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
 
     def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
         """Corrected energy of the error on every line, (ky,); on measured lines the posterior's own."""
-        predicted = self._lines(view, expected).forecast.predicted
+        predicted = self._lines(view, expected)[1].predicted
         assert predicted is not None
         return predicted
 
@@ -722,7 +722,7 @@ class Calibrated(ChoosesByScore):
             weight = weight_of_side_information(*_log_errors(view, residuals))
             scores = (np.maximum(residuals[-1], TINY) * brightness) ** weight * scores ** (1 - weight)
         corrected = np.where(now.measured, now.expected, now.unit * model.energies(features))
-        return Scores(scores, Forecast(expected, corrected, side_information_weight=weight))
+        return scores, Forecast(expected, corrected, side_information_weight=weight)
 
     def error_models(self, view: DesignView) -> tuple[ErrorModel, ErrorModel]:
         """The error model of lines at the start, and after the lines measured so far."""

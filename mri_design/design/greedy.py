@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
@@ -460,23 +460,8 @@ def require_weights(neighbours: Sequence[float]) -> None:
         require_numbers(most=1.0, **{f"neighbours: weight at distance {distance}": weight})
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Scores of all candidates under a rule, and the forecast that goes with them.
-
-    Parameters
-    ----------
-    values : float array, shape (size,)
-        The larger the better; NaN if a candidate has none.
-    forecast : Forecast
-        What the rule predicts of the image's error.
-    in_nats : bool
-        Whether half a score is the information, in nats, that a candidate is expected to bring.
-    """
-
-    values: Numbers
-    forecast: Forecast = field(default_factory=Forecast)
-    in_nats: bool = False
+Scores = tuple[Numbers, Forecast]
+"""Of all candidates, (size,), the larger the better and NaN if a candidate has none; and the forecast with them."""
 
 
 class ChoosesByScore(Strategy):
@@ -485,22 +470,25 @@ class ChoosesByScore(Strategy):
     Single samples of a plane are chosen in thinned blocks, lines and shots one after another.
     """
 
+    in_nats: bool = False
+    """Whether half a score is the information, in nats, that a candidate is expected to bring."""
+
     @abstractmethod
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
-        """Scores of all candidates."""
+        """Scores of all candidates, and the forecast."""
 
     def choose_block(self, view: DesignView, rng: np.random.Generator, count: int) -> Sequence[Choice]:
         """The ``count`` best remaining candidates; the first has the scores and the forecast."""
-        made = self.scored(view, rng)
-        block = block_by_scores(made.values, view, count, made.forecast)
-        if not made.in_nats:
+        scores, forecast = self.scored(view, rng)
+        block = block_by_scores(scores, view, count, forecast)
+        if not self.in_nats:
             return block
-        nats = (float(made.values[choice.line]) / 2 for choice in block)
+        nats = (float(scores[choice.line]) / 2 for choice in block)
         return [replace(c, forecast=replace(c.forecast, information=n)) for c, n in zip(block, nats, strict=True)]
 
     def predicted(self, view: DesignView, rng: np.random.Generator) -> Forecast:
         """The forecast that comes with the scores: expected energies of the posterior, uncorrected."""
-        return self.scored(view, rng).forecast
+        return self.scored(view, rng)[1]
 
 
 def plane_of(readouts: Readouts) -> PlaneReadouts:
@@ -533,7 +521,7 @@ def block_by_scores(scores: Numbers, view: DesignView, count: int, forecast: For
 
     Raises
     ------
-    NoUsableScoreError
+    MriDesignError
         Where no candidate has a finite score.
     """
     first = best_line(scores, view.candidates)
@@ -802,6 +790,7 @@ class InformationGain(ChoosesByScore):
     draws: int | None = None
     name: str = "information-gain"
     predicts = True
+    in_nats = True
 
     def __post_init__(self) -> None:
         if self.draws is not None:
@@ -813,7 +802,7 @@ class InformationGain(ChoosesByScore):
         arguments = [(readouts, own, draws) for own in generators(rng, len(view.posteriors))]
         each = of_each(view.posteriors, gains_and_energies, arguments)
         gains, energies = (np.asarray(np.sum(part, axis=0)) for part in zip(*each, strict=True))
-        return Scores(gains, Forecast(energies), in_nats=True)
+        return gains, Forecast(energies)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -837,4 +826,4 @@ class ExpectedError(ChoosesByScore):
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
         """Expected energies, which are the forecast, too."""
         expected = expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
-        return Scores(expected, Forecast(expected))
+        return expected, Forecast(expected)

@@ -146,10 +146,6 @@ class LineCandidates:
         return replace(self, acquired=(*self.acquired, *lines))
 
 
-class NoUsableScoreError(MriDesignError):
-    """Every candidate's score is NaN: the posterior broke down."""
-
-
 @briefly
 @dataclass(frozen=True)
 class DesignView:
@@ -258,11 +254,11 @@ def best_line(scores: NDArray[np.float64], candidates: LineCandidates) -> Choice
 
     Raises
     ------
-    NoUsableScoreError
-        Where no candidate has a finite score.
+    MriDesignError
+        Where no candidate has a finite score: the posterior broke down.
     """
     usable = np.where(candidates.remaining & np.isfinite(scores), scores, -np.inf)
     line = int(np.argmax(usable))
     if not np.isfinite(usable[line]):
-        raise NoUsableScoreError("no candidate line has a finite score")
+        raise MriDesignError("no candidate line has a finite score")
     return Choice(line, np.where(candidates.remaining, scores, np.nan))

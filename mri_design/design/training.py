@@ -45,7 +45,7 @@ from mri_design.design.greedy import (
     unmeasured_around,
 )
 from mri_design.design.strategy import DesignView, LineCandidates, Strategy, best_line
-from mri_design.design.trace import Choice, DesignStep, DesignTrace
+from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast
 from mri_design.errors import InputError, option, require_counts, sequence_of
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
@@ -290,7 +290,7 @@ class OracleResidual(TrueImages, ChoosesByScore):
         InputError
             Without the truth of every slice.
         """
-        return Scores(self.known_energies(self.name, view))
+        return self.known_energies(self.name, view), Forecast()
 
 
 REACH = 3.0
@@ -333,7 +333,7 @@ class OracleHole(TrueImages, ChoosesByScore):
         tiny = np.finfo(float).tiny
         wrong = np.log(np.maximum(actual, tiny) / np.maximum(expected, tiny))
         found = mean_around(wrong, ~view.candidates.mask, view.readouts.shape, REACH, without_own=True)
-        return Scores(expected * np.exp(found))
+        return expected * np.exp(found), Forecast()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,7 +419,7 @@ class TrainingResidual(ChoosesByScore):
             return first_disc(view.candidates, rng, count)
         if not of_plane or fewest_coils(view.posteriors) == 1:
             return super().choose_block(view, rng, count)
-        return block_by_gains(self.scored(view, rng).values, view, count)
+        return block_by_gains(self.scored(view, rng)[0], view, count)
 
     def scored(self, view: DesignView, rng: np.random.Generator) -> Scores:
         """Residual energies around every candidate, mean over the scans.
@@ -437,7 +437,7 @@ class TrainingResidual(ChoosesByScore):
         images = means_of(view.posteriors) if again is None else [again(i, lines) for i in range(len(scans))]
         pairs = zip(scans, images, strict=True)
         residual = np.mean([line_residual(scan.slice_model, image, scan.reference) for scan, image in pairs], axis=0)
-        return Scores(self.scores(view.candidates, np.asarray(residual)))
+        return self.scores(view.candidates, np.asarray(residual)), Forecast()
 
     def scores(self, candidates: LineCandidates, residual: NDArray[np.float64], *_: object) -> NDArray[np.float64]:
         """The mean residual around every candidate, by which a training goes on, too (`training.TrainingRule`)."""
