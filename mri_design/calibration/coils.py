@@ -636,19 +636,16 @@ class CoilMapEstimate:
         Unit root-sum-of-squares at every pixel.
     method : {"espirit", "nlinv"}
         ESPIRiT on the gapless centre, or image and maps together (NLINV) from all lines of the central block.
-    centre : int
-        Side of the gapless square at the centre of k-space.
     lines : int
-        Measured lines of the central 32 that they rest on.
+        How many lines the maps rest on: ESPIRiT's gapless ones, or all measured ones of the central 32.
     prediction_error : float
         Relative error of coils that were held back (`error_of_held_coils`); NaN where none were.
     samples : int
-        Of a plane, or of lines that stop short, the measured samples of the central 32 x 32; 0 of whole lines.
+        Of a plane, or of lines that stop short, the measured samples of the central 32 x 32 that NLINV took; else 0.
     """
 
     maps: NDArray[np.complex64]
-    method: str
-    centre: int
+    method: Literal["espirit", "nlinv"]
     lines: int
     prediction_error: float = float("nan")
     samples: int = 0
@@ -657,11 +654,6 @@ class CoilMapEstimate:
     def predicts_badly(self) -> bool:
         """Whether coils held back speak against the maps; never of fewer than four coils, which predict little."""
         return is_bad(self.prediction_error, len(self.maps))
-
-    @property
-    def rests_on(self) -> int:
-        """How many lines the maps rest on: ESPIRiT's gapless ones, or all measured ones of the block."""
-        return min(self.centre, USUAL_LINES) if self.method == "espirit" else self.lines
 
 
 def is_bad(prediction_error: float, n_coils: int) -> bool:
@@ -745,19 +737,20 @@ def maps_from_lines(
     if not energies.any():
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
     directions = coil_directions(energies) if directions is None else directions
-    inside = central(samples, BLOCK)
-    lines, count = int(inside.any(axis=1).sum()), int(inside.sum())
-    count = 0 if count == lines * inside.shape[1] else count
     if method == "espirit":
+        lines, count = min(centre, USUAL_LINES), 0
         whole = np.zeros(kspace.shape, np.complex64)
         central(whole, centre)[:] = np.where(central(samples, centre), central(kspace, centre), 0)
-        maps = espirit(whole, directions, min(centre, USUAL_LINES))
+        maps = espirit(whole, directions, lines)
     else:
+        inside = central(samples, BLOCK)
+        lines, count = int(inside.any(axis=1).sum()), int(inside.sum())
+        count = 0 if count == lines * inside.shape[1] else count
         maps = maps_of_waves(joint_estimate(kspace, samples, rough=rough)[0], (samples.shape[0], samples.shape[1]))
         strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
         maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
     missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
-    return CoilMapEstimate(maps, method, centre, lines, missed, count)
+    return CoilMapEstimate(maps, method, lines, missed, count)
 
 
 @briefly
@@ -912,13 +905,8 @@ def _pixels(shape: tuple[int, int], coarse: tuple[int, ...]) -> tuple[NDArray[np
 
 
 def _central(coarse: tuple[int, ...], shape: tuple[int, int], margin: int) -> NDArray[np.bool_]:
-    inside = np.zeros(coarse, dtype=bool)
-    ranges = (
-        slice(max(0, m // 2 - _reach(n, margin)), m // 2 + _reach(n, margin) + 1)
-        for m, n in zip(coarse, shape, strict=True)
-    )
-    inside[tuple(ranges)] = True
-    return inside
+    near = (np.abs(np.arange(m) - m // 2) <= _reach(n, margin) for m, n in zip(coarse, shape, strict=True))
+    return np.logical_and.outer(*near)
 
 
 def _residual(

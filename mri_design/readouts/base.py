@@ -27,7 +27,6 @@ _BEHIND = {
     "number of lines": ("lines", "acceleration"),
     "start lines": ("design.start", "lines"),
     "start samples": ("design.start", "lines"),
-    "required samples": ("design.start", "lines"),
     "calibration region": ("design.start", "constraints.forbid", "constraints.partial_fourier"),
     "forbidden lines": ("constraints.forbid",),
     "required lines": ("constraints.require", "constraints.forbid", "constraints.partial_fourier"),
@@ -47,6 +46,7 @@ class Constraints(ABC):
     max_jump: int | None = None
     centre: int = 0
     calibration: int = 0
+    counted = "lines"
 
     def with_calibration(self, side: int) -> Self:
         """These, which force a calibration region of at least that side where candidates lie in a plane."""
@@ -70,6 +70,11 @@ class Constraints(ABC):
         free[list(start)] = False
         return len(start) + int(free.sum())
 
+    @property
+    def least_start(self) -> int:
+        """How many candidates around DC every design begins with."""
+        return self.centre
+
     def start_size(self, asked: int, target: int, calibration: int = 0) -> int:
         """Candidates that a design of ``target`` begins with for ``asked`` start lines and ``calibration`` lines.
 
@@ -78,9 +83,12 @@ class Constraints(ABC):
         InputError
             Where that is more than the target.
         """
-        count = max(asked, calibration)
+        count = max(asked, calibration, self.least_start)
         if count > target:
-            raise refusal("start lines", str(count), f"at most as many as are measured in all, {target}")
+            got = f"{count} (of which {max(calibration, self.least_start)} for coil calibration and a forced centre)"
+            wanted = f"at most as many as are measured in all, {target}"
+            cure = "Ask for more of them; or, in a recipe, for fewer under [design] start or [coils] maps."
+            raise refusal(f"start {self.counted}", got, wanted, cure)
         return count
 
 

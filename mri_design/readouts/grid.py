@@ -309,15 +309,6 @@ class LineConstraints(Constraints):
         middle = len(measurable) // 2
         return tuple(sorted({*centre, *self.required}, key=lambda line: (abs(line - middle), line)))
 
-    def start_size(self, asked: int, target: int, calibration: int = 0) -> int:
-        """See `Constraints.start_size`; the forced centre is among them."""
-        count = max(asked, calibration, self.centre)
-        if count > target:
-            wanted = f"at most the number of lines, {target}"
-            cure = "Ask for more lines; or, in a recipe, fewer under [design] start or [coils] maps."
-            raise refusal("start lines", f"{count} (of which {calibration} for coil calibration)", wanted, cure)
-        return count
-
     def most_lines(self, measurable: NDArray[np.bool_], start: Sequence[int]) -> int:
         """Lines that a design can have which begins with ``start``, those included."""
         if self.max_jump is None:
@@ -616,6 +607,7 @@ class PlaneConstraints(Constraints):
     whole_half: Half = "positive"
     calibration: int = 0
     centre: int = 0
+    counted = "samples"
 
     def with_calibration(self, side: int) -> PlaneConstraints:
         """See `Constraints.with_calibration`."""
@@ -662,16 +654,10 @@ class PlaneConstraints(Constraints):
         outwards = self.plane.outwards
         return tuple(outwards[flags[outwards]].tolist())
 
-    def start_size(self, asked: int, target: int, calibration: int = 0) -> int:
-        """See `Constraints.start_size`; the calibration region and the forced centre are among them."""
-        required = len(self.needed(np.ones(self.plane.size, dtype=bool)))
-        count, few = max(asked, calibration, required), required <= target
-        if count > target:
-            got = f"{count} (of which {required} are required)" if few else str(required)
-            wanted = f"at most the number of samples, {target}"
-            cure = f"Ask for more samples, or for a smaller {'start' if few else 'calibration region'}."
-            raise refusal("start samples" if few else "required samples", got, wanted, cure)
-        return count
+    @property
+    def least_start(self) -> int:
+        """Samples of the calibration region and of the forced centre."""
+        return len(self.needed(np.ones(self.plane.size, dtype=bool)))
 
     def start(self, measurable: NDArray[np.bool_], count: int, forced: int = 0) -> tuple[int, ...]:
         """Samples to measure before the first decision: those required, and the nearest to DC up to ``count`` in all.

@@ -191,7 +191,7 @@ def cell_error(material: Material, job: tuple[int, str, Lines]) -> dict[str, obj
     rests: dict[str, object] = {}
     if (estimate := seen.coil_map_estimate(lines)) is not None:  # remembered for the image
         missed = None if math.isnan(estimate.prediction_error) else estimate.prediction_error
-        rests = {"maps": estimate.method, "maps_lines": estimate.rests_on, "maps_error": missed}
+        rests = {"maps": estimate.method, "maps_lines": estimate.lines, "maps_error": missed}
         rests["maps_bad"] = estimate.predicts_badly
     seen = seen.calibrated(lines)
     result = reconstruct_by_recipe(seen, lines, material.recipe, material.seed)

@@ -235,10 +235,11 @@ class Scan(ABC):
         if self.mixing is None:
             return {"kspace": kspace[np.newaxis], "noise_variance": noise_variance, **known}
         back = back_from(self.mixing)
-        read = {"kspace": mix_coils(back, kspace[np.newaxis]), **known}
         if seen is None:
-            return {**read, "noise_variance": noise_variance * float(np.abs(back[0, 0])) ** 2}
-        return {**read, "noise_covariance": noise_variance * (back @ back.conj().T)}
+            known["noise_variance"] = noise_variance * float(np.abs(back[0, 0])) ** 2
+        else:
+            known["noise_covariance"] = noise_variance * (back @ back.conj().T)
+        return {"kspace": mix_coils(back, kspace[np.newaxis]), **known}
 
     @property
     def n_slices(self) -> int:

@@ -155,13 +155,9 @@ class MapsOrigin:
     @classmethod
     def of_estimate(cls, made: CoilMapEstimate, calibration_lines: int = 0) -> MapsOrigin:
         """The origin of maps that were estimated from the lines at hand."""
-        source: MapsSource = "espirit" if made.method == "espirit" else "nlinv"
-        samples = 0 if source == "espirit" else made.samples
         error, bad = made.prediction_error, made.predicts_badly
-        lines = made.rests_on
-        return cls(
-            source=source, lines=lines, samples=samples, calibration_lines=calibration_lines, error=error, bad=bad
-        )
+        rests: dict[str, Any] = {"source": made.method, "lines": made.lines, "samples": made.samples}
+        return cls(**rests, calibration_lines=calibration_lines, error=error, bad=bad)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def test_every_mask_says_what_its_maps_rest_on(scan: KSpaceData, tmp_path: Path)
         names = ("strategy", "draw", "centre")
         order = next(m["order"] for m in masks if all(str(m[name]) == row[name] for name in names))
         estimate = maps_from_lines(scan.kspace[0] / 1e-2, np.isin(np.arange(40), order))
-        assert (row["maps"], int(row["maps_lines"])) == (estimate.method, estimate.rests_on)
+        assert (row["maps"], int(row["maps_lines"])) == (estimate.method, estimate.lines)
     by_strategy = {row["strategy"]: row for row in told["coil_maps_of_masks"]}  # type: ignore[attr-defined]
     centres = {str(row["centre"]) for row in told["coil_maps_of_masks"]}  # type: ignore[attr-defined]
     assert centres == {row["centre"] for row in read_csv_texts(tmp_path / "run" / "metrics.csv")} and len(centres) == 2
