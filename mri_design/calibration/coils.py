@@ -57,7 +57,7 @@ def gapless_side(samples: NDArray[np.bool_]) -> int:
 
 
 def measured_samples(kspace: NDArray[np.complexfloating], strongest: float | None = None) -> NDArray[np.bool_]:
-    """Which samples of one slice were measured: those that are not zero in all coils.
+    """Which samples of one slice were measured: all but those which are zero in every coil.
 
     Receivers that digitise coarsely return some zeros by chance. They count as measured as long as there are not more
     of them than the zeros of single components explain, also after a Fourier transform and back.
@@ -612,7 +612,7 @@ USUAL_LINES = 24
 """Centre lines from which ESPIRiT takes maps, and from which on it is preferred (results/coils/maps.md)."""
 FEWEST_FOR_ESPIRIT = 8
 _FEWEST = 2
-"""Without neighbours at the centre, image and maps are exchangeable: folding cannot be told from the image."""
+"""Without neighbours at the centre, image and maps are exchangeable: folding cannot be distinguished from the image."""
 _KEPT = 2
 """Estimates of `OwnMaps` that are remembered: those of the decision at hand and of the one before."""
 _HELD_PART = 8

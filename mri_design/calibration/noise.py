@@ -42,7 +42,7 @@ to the corners: more than filters along the phase encode make of noise."""
 _OVER_FALLING = 4.0
 """Largest ratio of air next to the object to the corners, where k-space falls outwards, too."""
 _RISES, _RISES_MORE = 1.8, 4.0
-"""Ratios between which the sixteenths of a readout beside the outermost are louder than these under a filter."""
+"""Ratios between which the sixteenths of a readout next to the outermost are louder than these under a filter."""
 _FALLING = 1.35
 """Ratio from which on k-space falls outwards: more than receivers' filters make of noise."""
 _BLOCKS, _PIXELS = 16, 64
@@ -191,7 +191,7 @@ def _by_coil(samples: NDArray[Any]) -> NDArray[np.complex128]:
 
 
 class _Regions:
-    """Places of a scan that hold noise and (almost) no signal: beside the object, and the ends of k-space.
+    """Places of a scan that hold noise and (almost) no signal: next to the object, and the ends of k-space.
 
     Variances are those of `median_variance`. Coils that measured nothing are left out, and samples are scaled to a
     largest modulus of 1, so that squares of very small or large data stay finite.
@@ -253,7 +253,7 @@ class _Regions:
         """Whether k-space gets quieter towards both ends of the readout, as signal does and white noise does not.
 
         On the outer half of the measured lines, the outermost eighths of the readout are compared with the eighths
-        beside them, which have to be louder by more than a third and by three standard errors of two medians.
+        next to them, which have to be louder by more than a third and by three standard errors of two medians.
         """
         lines = np.concatenate(self.bands[-_BANDS // 2 :])
         outermost = _ends(self.columns, 8)
@@ -265,7 +265,7 @@ class _Regions:
     def filter_rises(self) -> bool:
         """Whether noise rises from both ends of the readout as under a receiver's filter, and not as at an object.
 
-        On the outer three quarters of the measured lines, the sixteenths beside the outermost ones are compared with
+        On the outer three quarters of the measured lines, the sixteenths next to the outermost ones are compared with
         these, at either end; of coils, a quarter shows less.
         """
         lines, every = np.concatenate(self.bands[len(self.bands) // 4 :]), np.arange(self.kspace.shape[-1])
@@ -309,7 +309,7 @@ class _Regions:
     def object_beside(self) -> bool:
         """Whether the object reaches both ends of the readout.
 
-        Air beside it is then far louder on the central lines than on most, or than on the outermost; or most of it is
+        Air next to it is then far louder on the central lines than on most, or than on the outermost; or most of it is
         far louder than the corners, or louder where k-space falls outwards.
         """
         parts = (

@@ -201,7 +201,7 @@ class Readouts(ABC):
     def sample_radii(self, ids: Sequence[int], samples: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """|k| of every sample of some candidates as `data` orders those of a coil, 1 at the middle of the grid's edges.
 
-        ``samples`` are flags of the grid where lines have holes: those that are not there are left out.
+        ``samples`` are flags of the grid where lines have holes: samples without data are left out.
         """
 
     def one_sided(self, ids: Sequence[int]) -> bool:
@@ -229,7 +229,7 @@ class Readouts(ABC):
     def density(self, ids: Sequence[int], *, given: bool = False) -> NDArray[np.float64] | float:
         """Density compensation of these data; 1 on a grid.
 
-        With ``given`` those that came with the scan, where some did. Models take the computed ones, which are always
+        With ``given`` the weights that came with the scan, if any. Models take the computed ones, which are always
         those of the trajectory.
         """
         return 1.0

@@ -399,7 +399,7 @@ _CLEAR = ((0.1, 1.5), (0.03, 5.0))
 """By how much the sum of both measures, each at most about 1, has to be larger than near the place that was expected,
 and how many times as strong the strongest sample: either of two pairs."""
 _SMALL, _CLEAR_WHERE_FAINT = 24, ((1.0, 10.0),)
-"""Shorter axes hardly show more than their centre: one that does not stand out there has to be that much better."""
+"""Shorter axes hardly show more than their centre: a faint centre has to be that much better."""
 _STANDS_OUT, _FALLS = 2.0, 0.1
 """By how much the logarithmic energy around the centre has to exceed the medians of its lines and columns, and the
 share of the variance of all logarithms that the distance from it has to explain: noise has 1 and hardly any."""
@@ -578,7 +578,7 @@ def _shown(energy: NDArray[np.float64], samples: NDArray[np.bool_], expected: Pl
 
 
 def _local_mean(values: NDArray[np.float64], reach: int) -> NDArray[np.float64]:
-    """Mean over the measured neighbours of every sample, those that were not measured being NaN; 0 without any."""
+    """Mean over the measured neighbours of every sample, 0 without any; NaN marks samples that were not measured."""
     known = np.isfinite(values)
     total, count = np.where(known, values, 0), known.astype(np.float64)
     for axis in (0, 1):

@@ -379,7 +379,7 @@ class SourceImage:
     def of_elements(
         cls, elements: Mapping[str, str], frames: int = 1, *, image: bool = True
     ) -> tuple[SourceImage | None, tuple[str, ...]]:
-        """Identifiers by the elements of a file, and the names of those that are not as DICOM has them.
+        """Identifiers by the elements of a file, and the names of elements that break DICOM's rules for them.
 
         Parameters
         ----------

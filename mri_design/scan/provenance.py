@@ -63,7 +63,7 @@ class NoiseOrigin:
     given : float
         The given variance, in units of the file.
     measured : NoiseSamples, optional
-        Of noise readouts, those that do not count among them.
+        Of noise readouts, also where they do not count.
     estimate : NoiseEstimate, optional
         Estimates from places without signal, in units of the file: one is used, or contradicts the given variance.
     slices : (int, str), optional
@@ -175,7 +175,7 @@ class Centre:
     shown : tuple of int, optional
         Line and sample at which the samples show it, where that contradicts the given centre.
     gap : int
-        Lines from the one at which the centre was expected to the nearest one that was measured.
+        Lines from the one at which the centre was expected to the nearest measured one.
     turned : bool
         Whether the origin of the image, too, is its first pixel, as of ``numpy.fft.fft2`` alone, and is moved to the
         middle.

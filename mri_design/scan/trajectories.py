@@ -431,7 +431,7 @@ def conjugate_redundancy(trajectory: ArrayLike) -> float:
     off_centre = visited[visited.any(axis=1)]
     if not len(off_centre):
         return 0.0
-    # Of each cell and its mirror image the one that has the larger (ky, kx).
+    # Of each cell and its mirror image the larger (ky, kx) counts.
     lower = (off_centre[:, 0] < 0) | ((off_centre[:, 0] == 0) & (off_centre[:, 1] < 0))
     folded = len(np.unique(np.where(lower[:, np.newaxis], -off_centre, off_centre), axis=0))
     return 2 * (1 - folded / len(off_centre))
@@ -713,7 +713,7 @@ def planes_from_bart(planes: ArrayLike) -> NDArray[Any]:
 
 
 def _axes(field: str, array: ArrayLike, count: int, wanted: str, *, optional: int | None = None) -> NDArray[Any]:
-    """An array of so many axes; the one that is ``optional`` may be missing and then has length 1."""
+    """An array of so many axes; the ``optional`` axis may be missing and then has length 1."""
     values = number_array(field, array)
     if optional is not None and values.ndim == count - 1:
         values = np.expand_dims(values, optional)
@@ -721,7 +721,7 @@ def _axes(field: str, array: ArrayLike, count: int, wanted: str, *, optional: in
 
 
 def _four_axes(field: str, array: ArrayLike, wanted: str, *, single: int | None = None) -> NDArray[Any]:
-    """BART's first four axes; the others, and the one that is named, must have length 1."""
+    """BART's first four axes; further axes, and the ``single`` axis, must have length 1."""
     values = number_array(field, array)
     lengths = [*values.shape, 1, 1, 1, 1]
     alone = single is None or lengths[single] == 1

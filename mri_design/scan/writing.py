@@ -75,7 +75,7 @@ def dicom_bytes(
     stays empty; the study then gets an identifier that is made from the contents. Protocol, echo and repetition time
     and flip angle are those of the source, if it states them. Series and image always have identifiers of their own
     that are made from the contents, so that equal images give equal bytes; that of the series begins with the root that
-    raw data give for it, if they give one that leaves room.
+    raw data give for it, if they give a root that leaves room.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _below(root: str, identifier: str) -> str:
 
 
 def _identifier(*parts: bytes) -> str:
-    """A unique identifier below 2.25, the root of those that are made of a UUID, from some content."""
+    """A unique identifier below 2.25, the root of identifiers made of a UUID, from some content."""
     digest = hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).digest()
     return f"2.25.{UUID(bytes=digest[:16], version=5).int}"
 

@@ -276,7 +276,7 @@ class Events:
         dwell = round(step * raster, 10)
         found = 1 / (dwell * settings.samples)
         if abs(found / settings.bandwidth - 1) > _BANDWIDTH_TOLERANCE:
-            wanted = f"one that the receiver can sample with, the nearest of which is {found:.5g} Hz"
+            wanted = f"a bandwidth that the receiver can sample with, the nearest of which is {found:.5g} Hz"
             raise InputError("bandwidth", f"{settings.bandwidth:g} Hz", wanted, "Take another one, or field of view.")
         return dwell
 
