@@ -60,8 +60,7 @@ from mri_design.runs.recon_slices import (
     Stages,
     calibrated,
     coverage_of,
-    facts_of,
-    images_of,
+    image_of,
     neighbour_image,
     other_scans,
     recipe_for,
@@ -171,38 +170,30 @@ class ReconResult:
 
     Parameters
     ----------
-    known : KnownSlice
-        The slice, of several that which is shown, and what was known about it.
-    mask : bool array, shape (ky,), (ky, kz) or (readout,)
-        The lines used, the samples of a plane, or the readouts of a trajectory; of several slices in any.
-    images : sequence of NamedImage
-        The image, and the zero-filled or gridded one to compare it with.
-    numbers : sequence of int
-        The slices, in the order of the arrays; of several frames the images, as `numbering` has them.
-    numbering : Slices
-        How images are numbered.
-    alike : bool
-        Whether the same is used in all.
+    scan : ScanSlices
+        What was requested of the scan, and what is used of it.
     kept : KeptSlices
-        What is known of each; of several the images too.
-    shown : int
-        Number of the slice that the report shows in detail, of the first frame where there are several.
-    places : tuple of SliceGeometry
-        Of every slice; none where not all have one.
-    sources : tuple of SourceImage
-        Likewise.
+        Images and facts of every slice.
+    known : KnownSlice
+        The slice that the report shows in detail, of several one in the middle, and what was known about it.
+    images : sequence of NamedImage
+        Its image, and the zero-filled or gridded one to compare it with.
     """
 
-    known: KnownSlice
-    mask: NDArray[np.bool_]
-    images: Sequence[NamedImage]
-    numbers: Sequence[int]
-    numbering: volume.Slices
-    alike: bool
+    scan: ScanSlices
     kept: KeptSlices
-    shown: int
-    places: tuple[SliceGeometry, ...]
-    sources: tuple[SourceImage, ...]
+    known: KnownSlice
+    images: Sequence[NamedImage]
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Lines used (ky,), samples of a plane (ky, kz), or readouts of a trajectory; of several slices in any."""
+        return np.asarray(np.logical_or.reduce(list(self.scan.used.values())))
+
+    @property
+    def shown(self) -> int:
+        """Number of the slice that is shown, of the first frame where there are several."""
+        return self.known.number
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -218,13 +209,9 @@ class ReconResult:
     def status(self) -> str:
         """ "converged", or of how many slices the reconstruction did not, and why that of the first did not."""
         missed = [one.image["status"] for one in self.facts if not one.converged]
-        count = f"{len(missed)} of {len(self.numbers)} {self.numbering.unit}: " if len(self.numbers) > 1 else ""
+        scan = self.scan
+        count = f"{len(missed)} of {len(scan.numbers)} {scan.numbering.unit}: " if len(scan.numbers) > 1 else ""
         return f"not converged ({count}{missed[0]})" if missed else Status.CONVERGED.value
-
-    @property
-    def several(self) -> bool:
-        """Whether it is a volume, or a series of frames."""
-        return len(self.numbers) > 1 or bool(self.numbering.axis)
 
     @property
     def coverage(self) -> Coverage | None:
@@ -232,14 +219,9 @@ class ReconResult:
         return self.kept.coverage
 
     @property
-    def first_frame(self) -> Sequence[int]:
-        """The slices, of the first frame where there are several."""
-        return [number for number in self.numbers if number < self.numbering.count]
-
-    @property
     def facts(self) -> list[SliceFacts]:
         """Of the slices in their order."""
-        return [self.kept.facts[number] for number in self.numbers]
+        return [self.kept.facts[number] for number in self.scan.numbers]
 
     @property
     def error(self) -> RelativeError:
@@ -254,30 +236,27 @@ class ReconResult:
     @property
     def settings(self) -> dict[str, Any]:
         """What was found out, for a manifest: of one slice all that is known of it, of several what is true of all."""
-        known, numbering, numbers, kept = self.known, self.numbering, self.numbers, self.kept.facts
+        known, scan, numbering, kept = self.known, self.scan, self.scan.numbering, self.kept.facts
         found = known.settings() | image_sections.account_settings(self.account) | self.error.settings
         found |= {} if self.coverage is None else {"coverage": self.coverage.as_settings()}
-        if not self.several:
+        if not scan.several:
             return found
         for name in ("part_of_scan", "geometry", "source_image"):  # the others have their own
             found.pop(name, None)
-        found |= {"slice_numbers": list(self.first_frame), "slices_of_scan": numbering.count}
+        found |= {"slice_numbers": scan.first_frame, "slices_of_scan": numbering.count}
         if numbering.axis:
             found["frames"] = {"axis": numbering.axis, "numbers": list(numbering.numbers)}
-        if self.places:
-            places = [place.as_settings() for place in self.places]
+        if places := [place.as_settings() for place in scan.places]:
             found |= {"geometry": places[0], "slice_geometries": places}
-        if self.sources:
-            sources = [source.as_settings() for source in self.sources]
+        if sources := [source.as_settings() for source in scan.sources]:
             found["source_image"] = sources[0]
             found |= {"source_images": sources} if any(one != sources[0] for one in sources) else {}
-        if offered := [number for number in numbers if kept[number].about_others]:
-            of_others = [(numbering.place(number), kept[number]) for number in offered]
+        if of_others := [(numbering.place(n), kept[n]) for n in scan.numbers if kept[n].about_others]:
             found["companions_of_slices"] = [
                 {**place, "used": one.rows[0][OTHER_IMAGES], "companions": one.account["companions"]}
                 for place, one in of_others
             ]
-        if noise_only := [number for number in numbers if kept[number].noise_only]:
+        if noise_only := [number for number in scan.numbers if kept[number].noise_only]:
             found["slices_of_noise"] = [numbering.place(number) if numbering.axis else number for number in noise_only]
         if lost := [one.lost for one in self.facts if one.lost is not None]:
             found["coil_compression_lost"] = lost
@@ -288,31 +267,31 @@ class ReconResult:
         return found
 
     def stored(self, *, arrays: bool = True) -> StoredImage:
-        """The run as its folder has it, of several slices with their ``arrays`` or without."""
-        known, image = self.known, self.images[0]
-        more = {"mask": self.mask, "chosen": self.lines, "status": self.status, "error": self.error}
-        more |= {"coverage": self.coverage, "acceleration": self.acceleration}
-        if not self.several:
-            return run_of(known, image, **more)
-        names = [name for name in ARRAYS if arrays and name in self.kept.arrays(self.numbers[0])]
-        return run_of(
-            known,
-            image,
-            **more | dict.fromkeys(ARRAYS.values()) | {ARRAYS[name]: np.stack([*self.stack(name)]) for name in names},
-            scan=known.scan.name.partition("[")[0],
-            part_of_scan="",
-            shown=self.shown,
-            numbers=tuple(self.first_frame),
-            of_scan=self.numbering.count,
-            axis=self.numbering.axis,
-            frames=tuple(self.numbering.numbers),
-            places=self.places,
-            sources=self.sources,
-        )
+        """The run as its folder has it, with its ``arrays`` or without."""
+        scan, found = self.scan, self.kept.arrays(self.shown)
+        parts: dict[str, Any] = {"mask": self.mask, "chosen": self.lines, "status": self.status, "error": self.error}
+        parts |= {"coverage": self.coverage, "acceleration": self.acceleration} | dict.fromkeys(ARRAYS.values())
+        if scan.several:
+            found = {name: np.stack([*self.stack(name)]) for name in ARRAYS if arrays and name in found}
+            parts |= {
+                "scan": self.known.scan.name.partition("[")[0],
+                "part_of_scan": "",
+                "shown": self.shown,
+                "numbers": tuple(scan.first_frame),
+                "of_scan": scan.numbering.count,
+                "axis": scan.numbering.axis,
+                "frames": tuple(scan.numbering.numbers),
+                "places": scan.places,
+                "sources": scan.sources,
+            }
+        elif arrays:
+            parts["reference"] = self.known.shown_reference
+        parts |= {ARRAYS[name]: found[name] for name in ARRAYS if arrays and name in found}
+        return run_of(self.known, self.images[0], **parts)
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
         """The arrays of a name, slice by slice."""
-        for number in self.numbers:
+        for number in self.scan.numbers:
             yield self.kept.arrays(number)[name]
 
 
@@ -339,7 +318,7 @@ def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, k
     InputError
         Where the input or the mask cannot be used, before any slice is reconstructed.
     """
-    scan = OpenScan(slices, request, work)
+    scan = ScanSlices(slices, request, work)
     scan.look()
     one = None if scan.several else scan.calibrated(scan.measured(scan.numbers[0]))
     keep.begin()
@@ -347,22 +326,11 @@ def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, k
     if request.calibrated_on is not None and kept.coverage is None:
         kept.coverage = coverage_of(request.calibrated_on, request.others, slices, scan.used, work, scan.recipe)
         kept.write()
-    shown, known, images = scan.reconstruct(kept, one)
+    known, images = scan.reconstruct(kept, one)
     scan.report_images(kept.facts)
     if (given := known.given) is not None and given.turned:
-        work.progress.warn(phrase("given_turned", slices.numbering.name(shown), given.name, given.turned))
-    return ReconResult(
-        numbers=scan.numbers,
-        numbering=slices.numbering,
-        mask=np.logical_or.reduce(list(scan.used.values())),
-        alike=scan.alike,
-        kept=kept,
-        shown=shown,
-        known=known,
-        images=images,
-        places=_of_all(scan.places, scan.numbers),
-        sources=_of_all(scan.sources, scan.numbers),
-    )
+        work.progress.warn(phrase("given_turned", slices.numbering.name(known.number), given.name, given.turned))
+    return ReconResult(scan=scan, kept=kept, known=known, images=images)
 
 
 def _of_all(found: Mapping[int, T | None], numbers: Sequence[int]) -> tuple[T, ...]:
@@ -371,23 +339,25 @@ def _of_all(found: Mapping[int, T | None], numbers: Sequence[int]) -> tuple[T, .
     return tuple(every) if len(every) == len(numbers) else ()
 
 
-class OpenScan:
-    """One reconstruction of a scan: checks, calibration, then image after image.
+class ScanSlices:
+    """The slices of a scan that are reconstructed: checked, calibrated, then made into images one by one.
 
     Attributes
     ----------
     recipe : Recipe
         In force.
-    numbers : list of int
-        Of the images that are requested, slice by slice and frame after frame (`Slices`).
+    numbering : Slices
+        How images are numbered.
+    numbers, first_frame : list of int
+        Of the images that are requested, slice by slice and frame after frame; and of the slices of the first frame.
     several : bool
         Whether they are a volume, or a series of frames.
     first : KSpaceData or TrajectoryData
         The first of them, as read.
     masks, used : dict of int to bool array
         What is used of each and of those that inform them, see `what_is_used`; and of each that is requested.
-    places, sources : dict of int to SliceGeometry or None, and to SourceImage or None
-        Of each.
+    places, sources : tuple of SliceGeometry, tuple of SourceImage
+        Of each that is requested; none where not all have one.
     alike : bool
         Whether the same is used of all.
     shared : Shared
@@ -401,27 +371,27 @@ class OpenScan:
 
     def __init__(self, slices: volume.Slices, request: ReconRequest, work: Work) -> None:
         self._request, self._work, self._slices = request, work, slices
-        self._numbering, self._count = slices.numbering, slices.count
+        self.numbering, self._count = slices.numbering, slices.count
         work.progress.show("reading", 0, 1)
         given = request.reference
         self._references = GivenReference(given.name, read_images(given).images) if isinstance(given, Path) else given
         self._files = [CompanionImages.read(source, request.recipe, work.seed) for source in request.companion_files]
         self._around = volume.NeighbourCounts.named(request.companions)
-        self._around.require(self._numbering)
-        self.numbers = self._numbering.images(request.slices.indices(slices.count))
-        self._first_frame = [number for number in self.numbers if number < slices.count]
-        self.several = len(self.numbers) > 1 or bool(self._numbering.axis)
-        frames, recipe = self._numbering.numbers, request.recipe
+        self._around.require(self.numbering)
+        self.numbers = self.numbering.images(request.slices.indices(slices.count))
+        self.first_frame = [number for number in self.numbers if number < slices.count]
+        self.several = len(self.numbers) > 1 or bool(self.numbering.axis)
+        frames, recipe = self.numbering.numbers, request.recipe
         self.recipe = volume.recipe_of_frame(recipe, frames[0]) if frames else recipe
 
     def look(self) -> None:
         """Read all slices once, and where neighbours inform them all of the scan, and find what they share."""
-        progress, recipe, numbering = self._work.progress, self.recipe, self._numbering
+        progress, recipe, numbering = self._work.progress, self.recipe, self.numbering
         self._stages = None if self.several else Stages(progress.show, recipe.reconstruction.method)
         every = numbering.images(range(self._count)) if self._around else self.numbers
         shape, self.shared = None, volume.Shared(recipe, self._work.seed, numbering, several=self.several)
         self.masks = dict[int, NDArray[np.bool_]]()
-        self.places, self.sources = dict[int, SliceGeometry | None](), dict[int, SourceImage | None]()
+        self._places, sources = dict[int, SliceGeometry | None](), dict[int, SourceImage | None]()
         for done, number in enumerate(every):
             progress.show("reading", done, len(every))
             try:
@@ -443,14 +413,15 @@ class OpenScan:
                 cure = f"Reconstruct them in runs of their own, with {only}."
                 raise InputError(numbering.name(number), got, f"{wanted}, to lie in one volume", cure)
             shape, geometry = size, getattr(data, "geometry", None)
-            self.places[number] = None if geometry is None else geometry[0]
-            self.sources[number] = getattr(data, "source", None)
+            self._places[number] = None if geometry is None else geometry[0]
+            sources[number] = getattr(data, "source", None)
         progress.show("reading", len(every), len(every))
         mask, grid, references = self.masks[self.numbers[0]], self.first.grid_shape, self._references
+        self.places, self.sources = _of_all(self._places, self.numbers), _of_all(sources, self.numbers)
         self.used = {number: self.masks[number] for number in self.numbers}
         self.alike = all(np.array_equal(one, mask) for one in self.used.values())
         self.recipe = recipe = recipe_for(mask, self.first, recipe)
-        given = {} if references is None else references.of_slices(self._first_frame, self._count, grid)
+        given = {} if references is None else references.of_slices(self.first_frame, self._count, grid)
         self._given: Mapping[int, GivenReference] = given  # of the first frame, for all of them
         check_size_of_draws(recipe.reconstruction, len(self.numbers), grid)
         self.shared.settle()
@@ -459,7 +430,7 @@ class OpenScan:
     def measured(self, number: int, near: Sequence[Companion] = ()) -> MeasuredSlice:
         """A slice with other images of the object: those of files, and those ``near`` it in the scan."""
         data, own = self.first if number == self.numbers[0] else self._slices.read(number), number % self._count
-        known = companions_over(self._files, data, own, self._count, several=len(self._first_frame) > 1)
+        known = companions_over(self._files, data, own, self._count, several=len(self.first_frame) > 1)
         return MeasuredSlice(number, data, self.masks[number], self._given.get(own), (*known, *near))
 
     def calibrated(self, measured: MeasuredSlice) -> KnownSlice:
@@ -471,15 +442,16 @@ class OpenScan:
         warn_of_maps(known.scan, self._work.progress)
         return known
 
-    def reconstruct(self, kept: KeptSlices, one: KnownSlice | None) -> tuple[int, KnownSlice, list[NamedImage]]:
-        """Reconstruct what is left, neighbours first: the number of a slice to show, what is known of it, its images.
+    def reconstruct(self, kept: KeptSlices, one: KnownSlice | None) -> tuple[KnownSlice, list[NamedImage]]:
+        """Reconstruct what is left, neighbours first: what is known of a slice to show, and its images.
 
-        Of several slices each is kept as soon as it is finished, and one in the middle that shows signal is shown.
+        Each is kept as soon as it is finished, and of several one in the middle that shows signal is shown. ``one`` is
+        the only slice, calibrated.
         """
         work, numbers, show = self._work, self.numbers, self._work.progress.show
         left = [number for number in numbers if number not in kept.facts]
-        places = {number: self.places.get(number) for number in range(self._count)}
-        near = {number: self._around.of(number, self._numbering, places) for number in left}
+        places = {number: self._places.get(number) for number in range(self._count)}
+        near = {number: self._around.of(number, self.numbering, places) for number in left}
         asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
         missing = [number for number in asked if number not in kept.neighbours]
         jobs, ahead = max(1, min(work.jobs, max(len(left), len(missing)))), AHEAD * work.jobs
@@ -488,29 +460,27 @@ class OpenScan:
             for done, modulus in enumerate(moduli, len(asked) - len(missing) + 1):
                 kept.add(*modulus)
                 show(volume.NEIGHBOURS, done, len(asked))
-            if one is not None and self._stages is not None:
-                (number,) = numbers
-                companions = self.measured(number, volume.neighbours(near[number], kept.modulus)).companions
-                one = replace(one, slice_model=replace(one.slice_model, companions=tuple(companions)))
-                known, images = images_of(self.shared, one, self._stages)
-                kept.facts[number] = facts_of(self.shared, known, images)
-                self._stages.begin(REPORT)
-                return number, known, images
-            show(SLICES, len(numbers) - len(left), len(numbers))
             items = (self.measured(number, volume.neighbours(near[number], kept.modulus)) for number in left)
+            if one is not None and left:
+                model = replace(one.slice_model, companions=tuple(next(items).companions))
+                kept.add(*image_of(self.shared, replace(one, slice_model=model), self._stages))
+            if self.several:
+                show(SLICES, len(numbers) - len(left), len(numbers))
             for made in workers.map(slice_image, items, ahead):
                 kept.add(*made)
                 show(SLICES, len(kept.facts), len(numbers))
+        if self._stages is not None:
+            self._stages.begin(REPORT)
         show(REPORT, 0, 1)
-        bright = [number for number in self._first_frame if not kept.facts[number].noise_only] or self._first_frame
+        bright = [number for number in self.first_frame if not kept.facts[number].noise_only] or self.first_frame
         shown = bright[len(bright) // 2]
-        measured = replace(self.measured(shown), companions=())
+        known = one or self.calibrated(replace(self.measured(shown), companions=()))
         image = Image.kept(kept.arrays(shown), kept.facts[shown].image)
-        return shown, *self.calibrated(measured).judged(self.recipe.reconstruction.method, image)
+        return known.judged(self.recipe.reconstruction.method, image)
 
     def report_images(self, facts: Mapping[int, SliceFacts]) -> None:
         """Report which other images were used, and which slices hold noise only or exceed their field of view."""
-        progress, names, first = self._work.progress, self._numbering.names, facts[self.numbers[0]]
+        progress, names, first = self._work.progress, self.numbering.names, facts[self.numbers[0]]
         numbers, used = self.numbers, dict[str, list[int]]()
         if not self.several and first.image["left_out"]:
             progress.say(phrase("non_local_left_out", first.image["left_out"]))
@@ -546,57 +516,53 @@ def reconstruct_in_folder(request: ReconRequest, run: Run) -> Stored:
 
 
 def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
-    """Write the images and tables of a reconstruction into the run's folder, of one slice or of several."""
-    known, account, mask, covered = result.known, result.account, result.mask, result.coverage
-    facts: dict[str, Any] = {"result": result, "used": mask, "acceleration": result.acceleration, "errors": {}}
-    if result.several:
-        facts |= _save_volume(folder, result)
-    else:
-        facts |= image_sections.image_facts(folder, known, result.images)
-    folder.write_array("mask.npy", mask)
-    facts["coverage_rows"] = rows = list(covered.radii) if covered else []
-    if rows:
-        folder.write_table(COVERAGE, rows)
-    else:
-        folder.remove(COVERAGE)
-    if not known.scan.on_grid:  # all that `known` holds
-        facts["used"] = np.ones(known.slice_model.candidates.shape, dtype=bool)
-    settings = result.settings
-    facts["summary"] = summary = simulation_summary([simulated_from(known.scan)]) | known.summary() | account
-    if result.several:
-        _describe(result, summary, settings)
-    kept, page = result.stored(arrays=False), Page("recon", facts)
-    return Report(result=kept, page=page, found=settings, done=result.kept.files)
-
-
-def _save_volume(folder: RunFolder, result: ReconResult) -> dict[str, Any]:
-    """Write the volume slice by slice and its table, and return what the page shows of it.
+    """Write the images and tables of a reconstruction into the run's folder, and what its page shows.
 
     Arrays of an earlier run are removed.
     """
-    rows, numbering = [row for one in result.facts for row in one.rows], result.numbering
-    frames = len(numbering.numbers)
-    counts = (frames, len(result.first_frame)) if frames else (len(result.numbers),)
+    scan, known, kept = result.scan, result.known, result.kept
+    several, frames, first = scan.several, scan.numbering.numbers, scan.first_frame
+    rows = [row for one in result.facts for row in one.rows]
+    counts = (len(frames), len(first)) if frames else (len(scan.numbers),) if several else ()
     for name in ARRAYS:
-        if name in result.kept.arrays(result.numbers[0]):
+        if name in kept.arrays(result.shown):
             folder.write_stack(f"{name}.npy", result.stack(name), *counts)
         else:
             folder.remove(f"{name}.npy")
-    folder.write_table("metrics.csv", [*rows, *totals(rows)])
-    shown = result.kept.facts[result.shown].rows
-    facts = image_sections.shown_facts(result.known, result.images, shown)
-    if not folder.reported:
-        return facts
+    folder.write_array("mask.npy", result.mask)
+    tables = {"metrics.csv": [*rows, *(totals(rows) if several else ())]}
+    tables |= {COVERAGE: list(result.coverage.radii) if result.coverage else []}
+    for name, table in tables.items():
+        if table:
+            folder.write_table(name, table)
+        else:
+            folder.remove(name)
+    facts = image_sections.shown_facts(known, result.images, kept.facts[result.shown].rows)
+    # `known` holds all that is used of a trajectory
+    used = result.mask if known.scan.on_grid else np.ones(known.slice_model.candidates.shape, dtype=bool)
+    facts |= {"result": result, "used": used, "acceleration": result.acceleration, "errors": {}}
+    facts |= {"coverage_rows": tables[COVERAGE], "others": kept.pictures(result.shown)}
+    settings = result.settings
+    facts["summary"] = summary = simulation_summary([simulated_from(known.scan)]) | known.summary() | result.account
+    if several:
+        _describe(result, summary, settings)
+        facts |= _volume_facts(result, rows, facts["frame"].layout) if folder.reported else {}
+    return Report(result=result.stored(arrays=False), page=Page("recon", facts), found=settings, done=kept.files)
+
+
+def _volume_facts(result: ReconResult, rows: image_sections.Rows, layout: plots.Layout) -> dict[str, Any]:
+    """What the page shows of several slices, whose rows of metrics.csv are ``rows``."""
+    scan, numbering = result.scan, result.scan.numbering
     own = [row for row in rows if row["method"] == result.images[0].name]
     errors = {numbering.name(number): one.rows[0]["found_error"] for number, one in result.kept.facts.items()}
-    in_frames = [number for number in result.numbers if number % numbering.count == result.shown]
-    return facts | {
-        "slice_numbers": slices_text(result.first_frame).partition(" ")[2],
+    in_frames = [number for number in scan.numbers if number % numbering.count == result.shown]
+    return {
+        "slice_numbers": slices_text(scan.first_frame).partition(" ")[2],
         "every": [*own, *totals(own)],
         "errors": {name: float(str(error)) for name, error in errors.items() if error is not None},
-        "slices": _montage(result, result.first_frame, "slice"),
+        "slices": _montage(result, scan.first_frame, "slice"),
         "frames": _montage(result, in_frames, numbering.axis) if numbering.axis else [],
-        "slider": _slider(result, facts["frame"].layout),
+        "slider": _slider(result, layout),
         "others": _companions(result),
     }
 
@@ -604,7 +570,7 @@ def _save_volume(folder: RunFolder, result: ReconResult) -> dict[str, Any]:
 def _montage(result: ReconResult, numbers: Sequence[int], axis: str) -> list[ImagePanel]:
     """As many images as fit, by their numbers in the scan."""
     return [
-        ImagePanel(np.abs(result.kept.arrays(number)["recon"]), f"{axis} {result.numbering.place(number)[axis]}")
+        ImagePanel(np.abs(result.kept.arrays(number)["recon"]), f"{axis} {result.scan.numbering.place(number)[axis]}")
         for number in _spread(numbers, _MONTAGE)
     ]
 
@@ -624,9 +590,9 @@ def _slider(result: ReconResult, layout: plots.Layout) -> dict[str, Any]:
 
     shown = explored(result.shown)
     most = max(2, _MOST_BYTES // (4 * (len(shown["image"]) + len(shown["deviation"])) // 3))
-    numbers = _spread(result.first_frame, most)
+    numbers = _spread(result.scan.first_frame, most)
     nearest = min(range(len(numbers)), key=lambda at: abs(numbers[at] - result.shown))
-    return {"slices": [explored(number) for number in numbers], "count": len(result.first_frame), "start": nearest}
+    return {"slices": [explored(number) for number in numbers], "count": len(result.scan.first_frame), "start": nearest}
 
 
 def _spread(numbers: Sequence[int], most: int) -> list[int]:
@@ -642,17 +608,17 @@ def _companions(result: ReconResult) -> image_sections.CompanionPictures:
     def far(number: int) -> tuple[bool, int]:
         return result.kept.facts[number].rows[0].get(OTHER_IMAGES, "none") == "none", abs(number - result.shown)
 
-    number = min(result.numbers, key=far)
+    number = min(result.scan.numbers, key=far)
     panels, about = result.kept.pictures(number)
-    image = ImagePanel(result.kept.arrays(number)["recon"], result.numbering.name(number), "as it is")
+    image = ImagePanel(result.kept.arrays(number)["recon"], result.scan.numbering.name(number), "as it is")
     return [image, *panels] if panels else [], about
 
 
 def _describe(result: ReconResult, summary: dict[str, object], settings: Mapping[str, Any]) -> None:
     """Replace facts of the slice that is shown by those of all slices."""
     summary.pop("part of the scan", None)
-    if noise_only := [number for number in result.numbers if result.kept.facts[number].noise_only]:
-        summary["noise only"] = result.numbering.names(noise_only)
+    if noise_only := [number for number in result.scan.numbers if result.kept.facts[number].noise_only]:
+        summary["noise only"] = result.scan.numbering.names(noise_only)
     if lost := settings.get("coil_compression_lost"):
         summary["coils"] = f"{summary['coils']}; all slices {min(lost):.2%} to {max(lost):.2%}"
     if "reference_scales" in settings:

@@ -224,15 +224,27 @@ class SliceFacts:
         return bool(self.image["status"] == Status.CONVERGED.value)
 
 
-def facts_of(shared: Shared, known: KnownSlice, images: Sequence[NamedImage]) -> SliceFacts:
-    """Facts of the images of a slice that are kept with their arrays."""
+Finished = tuple[int, Mapping[str, NDArray[Any]], SliceFacts]
+"""A reconstructed slice: its number, its arrays in the input's units as they are kept, and the rest.
+
+The arrays are ``recon`` (ky, kx), and where there are some ``std``, ``noise``, ``g_factor``, ``reference``, ``draws``
+(draw, ky, kx), ``coil_maps`` (coil, ky, kx) and ``other_images`` (picture, ky, kx).
+"""
+
+
+def image_of(shared: Shared, known: KnownSlice, stages: Stages | None = None) -> Finished:
+    """Reconstruct a calibrated slice; ``stages`` show how far it is."""
+    known, images = images_of(shared, known, stages)
     made, combined = images[0].reconstruction, known.scan.provenance.combined
+    arrays = arrays_of(known, made, None if made.draws is None else known.shown_reference)
     panels, about = companion_pictures(made)
+    if panels:
+        arrays[_OTHERS] = np.stack([np.abs(panel.image) for panel in panels]).astype(np.float32)
     place = shared.numbering.place(known.number) if shared.several else {}
     rows = [{**place, **row} for row in image_rows(known, images)]
     if made.companions is not None:
         rows[0][OTHER_IMAGES] = "; ".join(made.companions.used) or "none"
-    return SliceFacts(
+    facts = SliceFacts(
         rows=rows,
         image=made.facts,
         noise_only=not known.slice_model.shows_signal(known.lines),
@@ -243,23 +255,14 @@ def facts_of(shared: Shared, known: KnownSlice, images: Sequence[NamedImage]) ->
         about_others=about,
         lost=None if combined is None else float(f"{combined[2]:.6g}"),
     )
+    return known.number, arrays, facts
 
 
-def slice_image(shared: Shared, measured: MeasuredSlice) -> tuple[int, Mapping[str, NDArray[Any]], SliceFacts]:
-    """Reconstruct one of several slices: its number, arrays in the input's units as they are kept, and the rest.
-
-    The arrays are ``recon`` (ky, kx), and where there are some ``std``, ``noise``, ``g_factor``, ``reference``,
-    ``draws`` (draw, ky, kx), ``coil_maps`` (coil, ky, kx) and ``other_images`` (picture, ky, kx).
-    """
-    known, images = images_of(shared, calibrated(shared, measured))
-    made = images[0].reconstruction
-    arrays = arrays_of(known, made, None if made.draws is None else known.shown_reference)
-    if panels := companion_pictures(made)[0]:
-        arrays[_OTHERS] = np.stack([np.abs(panel.image) for panel in panels]).astype(np.float32)
-    facts = facts_of(shared, known, images)
-    del known, images, made, panels
+def slice_image(shared: Shared, measured: MeasuredSlice) -> Finished:
+    """Calibrate and reconstruct one of several slices."""
+    made = image_of(shared, calibrated(shared, measured))
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
-    return measured.number, arrays, facts
+    return made
 
 
 def neighbour_image(shared: Shared, measured: MeasuredSlice) -> tuple[int, Mapping[str, NDArray[Any]], None]:
