@@ -246,25 +246,14 @@ def measure(
     """
     from mri_design.evaluation.run_folder import RunFolder
     from mri_design.evaluation.tables import column_names, shown_texts
-    from mri_design.runs.measure import LEVELS, measure_run, report_measures
+    from mri_design.runs.measure import measure_run, report_measures
 
     measured = measure_run(run, region, against=against, other=other, slice_number=number, frame=frame)
     with RunFolder(run if out is None else out, reported=not no_report) as folder:
         report_measures(folder, measured)
     if as_json:
-        regions = [
-            {
-                "region": mean.name,
-                "pixels": mean.pixels,
-                "mean": mean.value,
-                "sd": mean.sd,
-                **{f"interval_{100 * level:.0f}": list(mean.interval(level)) for level in LEVELS},
-                "true": mean.true,
-                "draws": min(map(len, mean.deviations)),
-            }
-            for mean in measured.means
-        ]
-        terminal.print_json({"run": str(run), "regions": regions, "notes": list(measured.sentences)})
+        regions = [mean.facts for mean in measured.means]
+        terminal.print_json({"run": str(run), "regions": regions, "notes": measured.sentences})
         return terminal.DONE
     names = [name for name in column_names(measured.rows) if name not in _IN_THE_FILE]
     table = [names, *shown_texts(measured.rows, names, measured.formats)]

@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownOptionError
 
@@ -86,7 +86,20 @@ def call(words: Sequence[str]) -> int:
     except CycloptsError as error:
         terminal.warn(_wrong_word(error))
         return terminal.WRONG_USAGE
-    return _carried_out(lambda: function(*bound.args, **bound.kwargs), terminal.GivenOptions(verb, words[1:]))
+    try:
+        with naming_options():
+            return function(*bound.args, **bound.kwargs) or terminal.DONE
+    except (UsageError, InputError) as error:
+        about = terminal.option_behind(error, verb, words[1:])
+        of_a_file = about is None and isinstance(error, InputError)
+        code, text = terminal.WRONG_INPUT if of_a_file else terminal.WRONG_USAGE, about or str(error)
+    except (MriDesignError, OSError, MemoryError) as error:
+        code, text = terminal.FAILED, str(error)
+    except KeyboardInterrupt as interruption:
+        again = f"there is nothing to go on from; begin again with: {terminal.command_to_go_on()}"
+        code, text = terminal.INTERRUPTED, f"interrupted; {str(interruption) or again}"
+    terminal.warn(text)
+    return code
 
 
 def _wrong_word(error: CycloptsError) -> str:
@@ -103,24 +116,6 @@ def _wrong_word(error: CycloptsError) -> str:
         if section := next((section for section, kind in Recipe.sections.items() if name in kind.declared()), ""):
             return f"Unknown option: {written}. Did you mean the setting -s {section}.{name}=VALUE?"
     return str(error)
-
-
-def _carried_out(run: Callable[[], int | None], given: terminal.GivenOptions) -> int:
-    """Run a verb, and say its error in one line on stderr."""
-    try:
-        with naming_options():
-            return run() or terminal.DONE
-    except (UsageError, InputError) as error:
-        about = given.behind(error)
-        of_a_file = about is None and isinstance(error, InputError)
-        code, text = terminal.WRONG_INPUT if of_a_file else terminal.WRONG_USAGE, about or str(error)
-    except (MriDesignError, OSError, MemoryError) as error:
-        code, text = terminal.FAILED, str(error)
-    except KeyboardInterrupt as interruption:
-        again = f"there is nothing to go on from; begin again with: {terminal.command_to_go_on()}"
-        code, text = terminal.INTERRUPTED, f"interrupted; {str(interruption) or again}"
-    terminal.warn(text)
-    return code
 
 
 def main() -> None:

@@ -27,64 +27,50 @@ if TYPE_CHECKING:
 DONE, FAILED, WRONG_USAGE, WRONG_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
-class GivenOptions:
-    """Options and inputs of a command line as they were typed, by which an error names them.
+def option_behind(error: UsageError | InputError, verb: App | None, words: Sequence[str]) -> str | None:
+    """The message of an error by the option that it is about, as it was typed; None for any other error.
 
-    Parameters
-    ----------
-    verb : App, optional
-        Whose they are; without it there are none.
-    words : sequence of str
-        What was typed behind the verb.
+    Its field, which the text leaves out where the option says as much, names a value of the program, or a setting of
+    the recipe in force (``recipe: design.until_error``); one of a file (``recipe mine.toml: ...``) is about that file.
+    For unknown names it is the option that gave them. ``words`` are what was typed behind the verb.
     """
+    given, found, field = _given_options(verb, words), None, ""
+    if isinstance(error, InputError):
+        field = error.field
+        for written, value in given.get("setting", ()):
+            if f"{field}.".startswith(f"recipe: {value.partition('=')[0].strip()}."):
+                return f"{written} {str(error).removeprefix('recipe: ')}"
+        found = given.get(argument_behind(error, given) or "")
+    elif isinstance(error, UnknownNameError):
+        typed = (pairs for pairs in given.values() if error.name in re.split("[,:]", pairs[-1][1]))
+        found = next(typed, None)
+    if found is None:
+        return None
+    written = found[-1][0]
+    same = field.replace(" ", "-").replace("_", "-") == written.lstrip("-").lower()
+    named = same or field.rpartition(".")[2] in given or field.startswith("recipe: ")
+    return f"{written}: {str(error).removeprefix(f'{field}: ') if named else error}"
 
-    def __init__(self, verb: App | None, words: Sequence[str]) -> None:
-        self._verb, self._words = verb, words
 
-    def behind(self, error: UsageError | InputError) -> str | None:
-        """The message of an error by the option that it is about, where it was given; None for any other error.
-
-        Its field, which the text leaves out where the option says as much, names a value of the program, or a setting
-        of the recipe in force (``recipe: design.until_error``); one of a file (``recipe mine.toml: ...``) is about that
-        file. For unknown names it is the option that gave them.
-        """
-        given, found, field = self._given(), None, ""
-        if isinstance(error, InputError):
-            field = error.field
-            for written, value in given.get("setting", ()):
-                path = value.partition("=")[0].strip()
-                if f"{field}.".startswith(f"recipe: {path}."):
-                    return f"{written} {str(error).removeprefix('recipe: ')}"
-            found = given.get(argument_behind(error, given) or "")
-        elif isinstance(error, UnknownNameError):
-            typed = (pairs for pairs in given.values() if error.name in re.split("[,:]", pairs[-1][1]))
-            found = next(typed, None)
-        if found is None:
-            return None
-        written = found[-1][0]
-        same = field.replace(" ", "-").replace("_", "-") == written.lstrip("-").lower()
-        named = same or field.rpartition(".")[2] in given or field.startswith("recipe: ")
-        return f"{written}: {str(error).removeprefix(f'{field}: ') if named else error}"
-
-    def _given(self) -> dict[str, list[tuple[str, str]]]:
-        """Each option as it is written, and its value, by the names of the parameter."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        if self._verb is None:
-            return found
-        arguments = self._verb.assemble_argument_collection()
-        for argument in (one for one in arguments if one.index is not None):
-            found[argument.field_info.name] = [(argument.names[0].lstrip("-").upper(), "")]
-        for word, value in zip(self._words, [*self._words[1:], ""], strict=True):
-            written, mark, joined = word.partition("=")
-            with suppress(ValueError):
-                argument = arguments.match(written)[0]
-                names = {name.lstrip("-").replace("-", "_") for name in argument.names} | {argument.field_info.name}
-                for name in names:
-                    found.setdefault(name, []).append((written, joined if mark else value))
-        for written, value in found.get("setting", ()):
-            path = value.partition("=")[0].strip()
-            found.setdefault(path.rpartition(".")[2], []).append((f"{written} {path}", value))
+def _given_options(verb: App | None, words: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+    """Each option of a verb as it was typed, and its value, by the names of the parameter."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    if verb is None:
         return found
+    arguments = verb.assemble_argument_collection()
+    for argument in (one for one in arguments if one.index is not None):
+        found[argument.field_info.name] = [(argument.names[0].lstrip("-").upper(), "")]
+    for word, value in zip(words, [*words[1:], ""], strict=True):
+        written, mark, joined = word.partition("=")
+        with suppress(ValueError):
+            argument = arguments.match(written)[0]
+            names = {name.lstrip("-").replace("-", "_") for name in argument.names} | {argument.field_info.name}
+            for name in names:
+                found.setdefault(name, []).append((written, joined if mark else value))
+    for written, value in found.get("setting", ()):
+        path = value.partition("=")[0].strip()
+        found.setdefault(path.rpartition(".")[2], []).append((f"{written} {path}", value))
+    return found
 
 
 def command_to_go_on(add: Iterable[str] = (), leave: Iterable[str] = ()) -> str:

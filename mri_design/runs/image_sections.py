@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mri_design.evaluation.metrics import ranked
 from mri_design.evaluation.plots.pictures import Frame, ImagePanel, error_caption, layout_of, metric_caption
@@ -29,22 +28,6 @@ without them; and what was made of them."""
 def account_settings(account: Mapping[str, object]) -> dict[str, object]:
     """Rows of a summary, such as `account_of` an image, by the names of a manifest's settings."""
     return {name.replace(" ", "_").replace("-", "_"): value for name, value in account.items()}
-
-
-def frame_of(known: KnownSlice) -> Frame:
-    """How images of a slice lie on the page, and how large their pixels are."""
-    orientation = known.scan.orientation if known.scan.on_grid else "ky-rows"
-    return Frame(layout_of(known.slice_model.candidates, orientation), pixel_of(known.scan))
-
-
-def save_images(folder: RunFolder, arrays: Mapping[str, NDArray[Any]], rows: Rows) -> None:
-    """Write metrics.csv and the arrays of an image (`arrays_of`) by name; those of an earlier run do not stay."""
-    for name in ARRAYS:
-        if name in arrays:
-            folder.write_array(f"{name}.npy", arrays[name])
-        else:
-            folder.remove(f"{name}.npy")
-    folder.write_table("metrics.csv", rows)
 
 
 def image_rows(known: KnownSlice, images: Sequence[NamedImage]) -> Rows:
@@ -84,20 +67,27 @@ def image_facts(folder: RunFolder, known: KnownSlice, images: Sequence[NamedImag
     Parameters
     ----------
     folder : RunFolder
-        Where to: files of `save_images`.
+        Where to: metrics.csv, and arrays by name (`arrays_of`); those of an earlier run do not stay.
     known : KnownSlice
         The slice, and what errors are measured against.
     images : sequence of NamedImage
         The run's own image, then others to compare it with, all from the lines of the slice.
     """
     rows, made = image_rows(known, images), images[0].reconstruction
-    save_images(folder, arrays_of(known, made, None if made.draws is None else known.shown_reference), rows)
+    arrays = arrays_of(known, made, None if made.draws is None else known.shown_reference)
+    for name in ARRAYS:
+        if name in arrays:
+            folder.write_array(f"{name}.npy", arrays[name])
+        else:
+            folder.remove(f"{name}.npy")
+    folder.write_table("metrics.csv", rows)
     return shown_facts(known, images, rows) | {"others": companion_pictures(made)}
 
 
 def shown_facts(known: KnownSlice, images: Sequence[NamedImage], rows: Rows) -> dict[str, Any]:
     """What images.html.j2 shows of the images of a slice, whose errors are ``rows``."""
     reference, pairs = known.shown_reference, [(one.reconstruction.image, one) for one in images]
+    orientation = known.scan.orientation if known.scan.on_grid else "ky-rows"
     panels = [ImagePanel(image, one.name, metric_caption(one.error.found, one.errors)) for image, one in pairs]
     return {
         "known": known,
@@ -106,7 +96,7 @@ def shown_facts(known: KnownSlice, images: Sequence[NamedImage], rows: Rows) -> 
         "maps_source": phrase("maps", known.scan.provenance.maps),
         "phrase": partial(phrase, template="image"),
         "reference": reference,
-        "frame": frame_of(known),
+        "frame": Frame(layout_of(known.slice_model.candidates, orientation), pixel_of(known.scan)),
         "part": part_of_scan(known.scan),
         "panels": panels if reference is None else [ImagePanel(reference, "reference"), *panels],
         "compared": [ImagePanel(image, one.name, error_caption(one.error.found)) for image, one in pairs],

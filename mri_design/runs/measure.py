@@ -96,6 +96,13 @@ class RegionMean:
         return row | {"draws": min(map(len, self.deviations))}
 
     @property
+    def facts(self) -> dict[str, object]:
+        """For programs, as `row` is for people."""
+        intervals = {f"interval_{100 * level:.0f}": list(self.interval(level)) for level in LEVELS}
+        found = {"region": self.name, "pixels": self.pixels, "mean": self.value, "sd": self.sd}
+        return {**found, **intervals, "true": self.true, "draws": min(map(len, self.deviations))}
+
+    @property
     def _scatter(self) -> list[float]:
         return [float(one.var(ddof=1)) for one in self.deviations]
 
