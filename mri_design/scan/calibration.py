@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.calibration.coils import (
+    FEWEST_FOR_ESPIRIT,
+    USUAL_LINES,
     central,
     coil_directions,
     dense_centre,
@@ -35,7 +37,6 @@ from mri_design.scan.sampling import Sampling, lines_of_noise
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 
-_USUAL_LINES, _FEWEST_LINES = 24, 8
 _ENDS = 16
 
 
@@ -276,17 +277,17 @@ def calibration_width(data: KSpaceData, lines: int | None = None, measured: int 
     InputError
         Where there are fewer than eight, or fewer are requested.
     """
-    if lines is not None and lines < _FEWEST_LINES:
-        wanted = f"at least {_FEWEST_LINES} centre lines for coil calibration"
+    if lines is not None and lines < FEWEST_FOR_ESPIRIT:
+        wanted = f"at least {FEWEST_FOR_ESPIRIT} centre lines for coil calibration"
         cure = f"Begin with more lines ({option('start')}), or calibrate with more ({option('coils.maps', 'auto:24')})."
         raise InputError("calibration lines", str(lines), wanted, cure, ("design.start",))
     samples, side = _calibrating(data)
     own = measured if measured is not None and samples is data.kspace else side
-    width = min(own, lines or _USUAL_LINES)
-    if width < _FEWEST_LINES:
+    width = min(own, lines or USUAL_LINES)
+    if width < FEWEST_FOR_ESPIRIT:
         got = f"{width} gapless lines and columns around the centre of k-space"
         cure = f"Give coil maps, measure a centre, or let {option('maps', 'nlinv')} take lines with gaps."
-        raise InputError("measured", got, f"at least {_FEWEST_LINES} for coil calibration", cure)
+        raise InputError("measured", got, f"at least {FEWEST_FOR_ESPIRIT} for coil calibration", cure)
     return width
 
 
@@ -384,10 +385,10 @@ def gridded_centre(data: TrajectoryData, most: int) -> KSpaceData:
         Where the samples are dense in a square of fewer than eight lines only.
     """
     side = dense_centre(data.trajectory, min(most, *data.grid_shape))
-    if side < _FEWEST_LINES:
+    if side < FEWEST_FOR_ESPIRIT:
         got = f"samples that are dense in the {side} central lines and columns only"
         cure = "Give coil maps, or measure the centre more densely."
-        raise InputError("trajectory", got, f"at least {_FEWEST_LINES} for coil calibration", cure)
+        raise InputError("trajectory", got, f"at least {FEWEST_FOR_ESPIRIT} for coil calibration", cure)
     ky = np.arange(data.grid_shape[0]) - data.grid_shape[0] // 2 + side // 2
     square = gridded_square(data.kspace, data.trajectory, data.grid_shape, side)
     return KSpaceData(square, (ky >= 0) & (ky < side), name=data.name, provenance=data.provenance)

@@ -11,9 +11,8 @@ import hashlib
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -24,10 +23,6 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import THICKNESS_UNKNOWN, SliceGeometry, SourceImage
 from mri_design.scan.io.raw_data import FOURIER_SIGN, UNKNOWN_PLACE, UNKNOWN_SIZES
 from mri_design.templates import environment
-
-if TYPE_CHECKING:  # loaded where a file is written
-    from jinja2 import Template
-
 
 _GREYS = 65535
 _LONGEST, _FEWEST_DIGITS = 64, 12
@@ -263,9 +258,10 @@ def pair_files(stem: Path, array: NDArray[np.generic]) -> dict[Path, bytes]:
     return {stem.with_name(f"{stem.name}.hdr"): header.encode(), stem.with_name(f"{stem.name}.cfl"): samples}
 
 
-_FIRST_IN_SLICE, _LAST_IN_SLICE, _LAST_IN_MEASUREMENT = 7, 8, 25
-_NOISE, _NOISE_SAMPLES = 19, 8
-"""The flag of a noise readout, and its samples for every coil."""
+_FIRST_IN_SLICE, _LAST_IN_SLICE, _NOISE, _LAST_IN_MEASUREMENT = (np.uint64(1 << (n - 1)) for n in (7, 8, 19, 25))
+"""Flags of readouts."""
+_NOISE_SAMPLES = 8
+"""Of a noise readout for every coil."""
 _MOST = 65535  # the labels have 16 bits
 _MASK_BITS, _MOST_COILS = 64, 1024
 
@@ -315,12 +311,8 @@ def mrd_header(shape: tuple[int, int], places: Places, partitions: int = 1, shot
         UNKNOWN_PLACE: "" if _placed(places) else "directions",
     }
     sizes = {"n_x": n_x, "n_y": n_y, "n_z": partitions, "extents": extents, "slices": len(places)}
-    return _header_template().render(**sizes, shots=shots, echoes=echoes, sign=FOURIER_SIGN, unknown=unknown)
-
-
-@cache
-def _header_template() -> Template:
-    return environment("mri_design.scan", keep_trailing_newline=True).get_template("mrd_header.xml.j2")
+    template = environment("mri_design.scan", keep_trailing_newline=True).get_template("mrd_header.xml.j2")
+    return template.render(**sizes, shots=shots, echoes=echoes, sign=FOURIER_SIGN, unknown=unknown)
 
 
 def readout_heads(
@@ -362,9 +354,9 @@ def readout_heads(
     heads["idx"]["kspace_encode_step_1"] = [line for _, line in lines]
     heads["idx"]["slice"] = slices
     ends = np.flatnonzero(np.diff(slices))
-    heads["flags"][[0, *(ends + 1)]] |= _flag(_FIRST_IN_SLICE)
-    heads["flags"][[*ends, -1]] |= _flag(_LAST_IN_SLICE)
-    heads["flags"][-1] |= _flag(_LAST_IN_MEASUREMENT)
+    heads["flags"][[0, *(ends + 1)]] |= _FIRST_IN_SLICE
+    heads["flags"][[*ends, -1]] |= _LAST_IN_SLICE
+    heads["flags"][-1] |= _LAST_IN_MEASUREMENT
     for number, place in enumerate(places):
         vectors = (place if place is not None and _placed(places) else _NO_SIZES).vectors
         for name, vector in zip(("position", "phase_dir", "read_dir", "slice_dir"), vectors, strict=True):
@@ -399,10 +391,6 @@ def mrd_file_bytes(header: str, heads: NDArray[Any], samples: Sequence[NDArray[n
     return written.getvalue()
 
 
-def _flag(number: int) -> np.uint64:
-    return np.uint64(1 << (number - 1))
-
-
 def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> bytes:
     """An MRD file with one readout for every measured line, slice by slice and line by line.
 
@@ -434,7 +422,7 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> 
     if scan.noise_covariance is not None:
         noise = _noise_of(scan.noise_covariance)
         head = readout_heads(shape, known, lines[:1], scan.n_coils)
-        head["flags"], head["number_of_samples"], head["center_sample"] = _flag(_NOISE), noise.shape[1], 0
+        head["flags"], head["number_of_samples"], head["center_sample"] = _NOISE, noise.shape[1], 0
         heads, readouts = np.concatenate([head, heads]), [noise, *readouts]
         heads["scan_counter"] = np.arange(len(heads))
     return mrd_file_bytes(header, heads, readouts)
