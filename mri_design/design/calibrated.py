@@ -37,17 +37,17 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.design.engine import FIRST_LOOPS, STEP_LOOPS, SliceInference
+from mri_design.design.engine import SliceInference
 from mri_design.design.fixed import SHARE, first_disc
 from mri_design.design.greedy import (
     ChoosesByScore,
     Scores,
     block_by_gains,
-    coils_and_noise,
     expected_energies,
     fewest_coils,
     image_energy,
     means_of,
+    measurement_facts,
     neighbourhood,
     of_each,
     plane_of,
@@ -462,8 +462,6 @@ class EarlierScan:
         earlier scan was not measured.
     inference : DoubleLoop
         As the design infers.
-    first_loops, step_loops : int
-        As `DesignEngine` has them.
     seed : int
         Of the variances.
     """
@@ -472,8 +470,6 @@ class EarlierScan:
     image: Array
     unknown: Numbers
     inference: DoubleLoop = field(default_factory=DoubleLoop)
-    first_loops: int = FIRST_LOOPS
-    step_loops: int = STEP_LOOPS
     seed: int = 0
     _known: dict[Measured, Numbers] = field(default_factory=dict, repr=False, compare=False)
     _followed: list[SliceInference] = field(default_factory=list, repr=False, compare=False)  # by the design so far
@@ -506,9 +502,9 @@ class EarlierScan:
         list of float arrays, shape (candidates,)
         """
         if any(measured not in self._known for measured in history[:-1] or history):  # another design, or gone on with
-            signal, loops = self.scan.signal_level(history[0]), (self.first_loops, self.step_loops)
+            signal = self.scan.signal_level(history[0])
             self._known.clear()
-            self._followed[:] = [SliceInference(self.scan, signal, self.inference, (self.seed, 0), loops=loops)]
+            self._followed[:] = [SliceInference(self.scan, signal, self.inference, (self.seed, 0))]
         energy = np.sum(np.abs(self.image) ** 2, dtype=np.float64)
         for measured in (measured for measured in history if measured not in self._known):
             followed = self._followed[0]
@@ -706,12 +702,6 @@ class Calibrated(ChoosesByScore):
     def _expected(self, view: DesignView, rng: np.random.Generator) -> Numbers:
         return expected_energies(view.posteriors, view.readouts, rng, self.draws or view.readouts.draws)
 
-    def corrected(self, view: DesignView, expected: Numbers) -> Numbers:
-        """Corrected energy of the error on every line, (ky,); on measured lines the posterior's own."""
-        predicted = self._lines(view, expected)[1].predicted
-        assert predicted is not None
-        return predicted
-
     def _lines(self, view: DesignView, expected: Numbers) -> Scores:
         now = replace(_lines_so_far(view), expected=expected)
         model, features, weight = self.error_models(view)[self.online], line_features(now), float("nan")
@@ -801,16 +791,11 @@ def _measured(posterior: GaussianPosterior) -> tuple[Numbers, float, int]:
 
 def _kind(posteriors: Sequence[GaussianPosterior]) -> ErrorModelName:
     """Name of the shipped model that fits most of the slices."""
-    kinds = of_each(posteriors, _coils_and_model)
+    kinds = of_each(posteriors, measurement_facts)
     if kinds[0][0] > 1:
         return "several coils"
-    modulus = sum(complex_linear for _, complex_linear in kinds)
+    modulus = sum(complex_linear for *_, complex_linear in kinds)
     return "one coil" if 2 * modulus >= len(posteriors) else "one coil, phase-aware"
-
-
-def _coils_and_model(posterior: GaussianPosterior) -> tuple[int, bool]:
-    """How many coils, and whether the model is that of the modulus, which takes no phase for known."""
-    return len(posterior.model.data), posterior.precision.complex_linear
 
 
 def _log_errors(view: DesignView, residuals: Sequence[Numbers]) -> tuple[Numbers, Numbers, Numbers]:
@@ -862,7 +847,7 @@ class _SampleInnovations:
             parts.append((samples, energies, features, np.full(len(block), level(measured, expected))))
         if not parts:
             return None
-        noise = float(sum(2 * variance * coils for coils, variance in of_each(view.posteriors, coils_and_noise)))
+        noise = float(sum(2 * variance * coils for coils, variance, _ in of_each(view.posteriors, measurement_facts)))
         samples, energies, features, levels = (np.concatenate(each) for each in zip(*parts, strict=True))
         return cls(samples, energies, features, levels, noise, _independent_values(view))
 
@@ -911,4 +896,4 @@ def _independent_values(view: DesignView) -> float:
 
     Coils overlap, so that the square root of their number counts.
     """
-    return float(sum(np.sqrt(coils) for coils, _ in of_each(view.posteriors, coils_and_noise)))
+    return float(sum(np.sqrt(coils) for coils, *_ in of_each(view.posteriors, measurement_facts)))

@@ -79,8 +79,6 @@ class SliceInference:
     seed : sequence of int
         Of the variances. Every inference sees the same noise: draws change little, and the last ones are where the next
         start.
-    loops : (int, int)
-        Outer loops of the first inference, and of every later one, which has a warm start.
     refined : callable, optional
         The slice's model in the light of its image so far. Without it the slice is the model.
     warm : WarmStart, optional
@@ -105,12 +103,11 @@ class SliceInference:
         engine: DoubleLoop,
         seed: Sequence[int],
         *,
-        loops: tuple[int, int] = (FIRST_LOOPS, STEP_LOOPS),
         refined: Refined | None = None,
         warm: WarmStart | None = None,
     ) -> None:
         self._slice, self._signal, self._engine, self._seed = slice_model, signal, engine, tuple(seed)
-        self._loops, self._refined, self.warm = loops, refined, warm
+        self._refined, self.warm = refined, warm
 
     @property
     def expecting(self) -> GaussianPosterior | None:
@@ -125,7 +122,7 @@ class SliceInference:
         self.seen = model = self._slice.calibrated(lines[:map_count], rough=True)
         if self._refined is not None:
             model = self._refined(model, model.central_image(lines) if self.warm is None else self.warm.mean)
-        engine = replace(self._engine, outer_iterations=self._loops[self.warm is not None])
+        engine = replace(self._engine, outer_iterations=FIRST_LOOPS if self.warm is None else STEP_LOOPS)
         self.posterior = self._expecting = None  # their memory is free for the next
         reports, rng = list[StepInfo](), np.random.default_rng(self._seed)
         linear = model.model(lines, self._signal)
@@ -277,8 +274,6 @@ class DesignEngine:
         Decides which line comes next.
     inference : DoubleLoop
         Infers the posteriors.
-    first_loops, step_loops : int
-        Outer loops at the start and after each line.
     seed : int
         Each step and slice has a generator of its own made from it, so a resumed design is the same design.
     block : int
@@ -306,8 +301,6 @@ class DesignEngine:
     strategy: Strategy
     inference: DoubleLoop = field(default_factory=DoubleLoop)
     _: KW_ONLY
-    first_loops: int = FIRST_LOOPS
-    step_loops: int = STEP_LOOPS
     seed: int = 0
     block: int = 1
     constraints: Constraints = field(default_factory=LineConstraints)
@@ -323,8 +316,8 @@ class DesignEngine:
         self, slice_model: SliceModel, signal: float, number: int = 0, warm: WarmStart | None = None
     ) -> SliceInference:
         """The inference of one slice, which is repeated after every decision of a design; ``number`` seeds it."""
-        loops, seed = (self.first_loops, self.step_loops), (self.seed, number)
-        return SliceInference(slice_model, signal, self.inference, seed, loops=loops, refined=self.refined, warm=warm)
+        seed = (self.seed, number)
+        return SliceInference(slice_model, signal, self.inference, seed, refined=self.refined, warm=warm)
 
     def begin(self, slices: Sequence[SliceModel], start: Sequence[int]) -> DesignState:
         """The state before the first decision.

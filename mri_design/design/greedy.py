@@ -30,7 +30,7 @@ import scipy  # whose parts are loaded when they are first used
 import scipy.linalg
 from numpy.typing import NDArray
 
-from mri_design.design.strategy import DesignView, LineCandidates, Strategy, best_line
+from mri_design.design.strategy import DesignView, Strategy, best_line
 from mri_design.design.trace import Choice, Forecast
 from mri_design.errors import InputError, described, require_counts, require_numbers, sequence_of
 from mri_design.inference.base import with_unseen
@@ -137,12 +137,13 @@ def means_of(posteriors: Sequence[GaussianPosterior]) -> list[Array]:
 
 def fewest_coils(posteriors: Sequence[GaussianPosterior]) -> int:
     """How many coils measured, of several slices the fewest."""
-    return min(coils for coils, _ in of_each(posteriors, coils_and_noise))
+    return min(coils for coils, *_ in of_each(posteriors, measurement_facts))
 
 
-def coils_and_noise(posterior: GaussianPosterior) -> tuple[int, float]:
-    """How many coils measured, and the noise variance of a sample's component."""
-    return len(posterior.model.data), float(posterior.model.noise_variance)
+def measurement_facts(posterior: GaussianPosterior) -> tuple[int, float, bool]:
+    """How many coils measured, the noise variance of a sample's component, and whether no phase is taken for known."""
+    model = posterior.model
+    return len(model.data), float(model.noise_variance), posterior.precision.complex_linear
 
 
 def image_energy(means: Sequence[Array]) -> float:
@@ -389,28 +390,6 @@ def neighbourhood(energies: NDArray[np.float64], weights: Sequence[float]) -> ND
         total[distance:] += weight * energies[:-distance]
         total[:-distance] += weight * energies[distance:]
     return total
-
-
-def unmeasured_around(
-    residual: NDArray[np.float64], candidates: LineCandidates, neighbours: Sequence[float], reach: float
-) -> NDArray[np.float64]:
-    """Residual energies on and around every candidate, (size,), of unmeasured candidates only.
-
-    Parameters
-    ----------
-    residual : float array, shape (size,)
-        Energy of the error on every candidate.
-    candidates : LineCandidates
-        Those measured take no part.
-    neighbours : sequence of float
-        Weights of `neighbourhood` for lines.
-    reach : float
-        For samples of a plane, standard deviation in samples of the Gaussian window over which energies are averaged.
-    """
-    unmeasured = ~candidates.mask
-    if candidates.readouts.thinned:
-        return mean_around(residual, unmeasured, candidates.readouts.shape, reach)
-    return neighbourhood(np.where(unmeasured, residual, 0.0), neighbours)
 
 
 def mean_around(

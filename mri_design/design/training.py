@@ -39,10 +39,10 @@ from mri_design.design.greedy import (
     fewest_coils,
     mean_around,
     means_of,
+    neighbourhood,
     plane_of,
     removed_share,
     thinned,
-    unmeasured_around,
 )
 from mri_design.design.strategy import DesignView, LineCandidates, Strategy, best_line
 from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast
@@ -441,7 +441,10 @@ class TrainingResidual(ChoosesByScore):
 
     def scores(self, candidates: LineCandidates, residual: NDArray[np.float64], *_: object) -> NDArray[np.float64]:
         """The mean residual around every candidate, by which a training goes on, too (`training.TrainingRule`)."""
-        return unmeasured_around(residual, candidates, self.neighbours, self.reach)
+        unmeasured = ~candidates.mask
+        if candidates.readouts.thinned:
+            return mean_around(residual, unmeasured, candidates.readouts.shape, self.reach)
+        return neighbourhood(np.where(unmeasured, residual, 0.0), self.neighbours)
 
 
 @dataclass(frozen=True, kw_only=True)

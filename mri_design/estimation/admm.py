@@ -233,10 +233,8 @@ def _balanced(
     """
     weights = [c.weight for c in conjugates]
     gram = model.measurement.gram_spectrum()
-    blocks = [block.analysis.gram_spectrum() for block in model.blocks]
-    known = [s for s in blocks if s is not None]
-    matvecs = 1
-    if model.n_axes != 2 or len(known) < len(blocks):
+    known, matvecs = _block_spectra(model), 1
+    if known is None:
         correction, free, spent = _solution(model, weights, FREE, _rest(model, nu, w), 1e-13, 2000)
         nu, w = _moved(model, weights, nu, w, correction, free)
         matvecs += spent
@@ -799,9 +797,9 @@ def sites_at(problem: PenalisedProblem, u: Array) -> tuple[Coefficients, tuple[A
     return coefficients, powers, problem.site_precisions(coefficients, powers)
 
 
-def typical_precision(power: Array, precision: Array, exponent: float = 0.7) -> float:
-    """Mean of pi over the sites, those of large |s| counting more."""
-    weights = np.exp(power.dtype.type(exponent) * np.log(np.maximum(power, np.finfo(power.dtype).tiny)))
+def typical_precision(power: Array, precision: Array) -> float:
+    """Mean of pi over the sites, weighted by x^0.7: those of large |s| count more."""
+    weights = np.exp(power.dtype.type(0.7) * np.log(np.maximum(power, np.finfo(power.dtype).tiny)))
     total = float(np.sum(weights, dtype=np.float64))
     if not (np.isfinite(total) and power.any()):
         return 1.0

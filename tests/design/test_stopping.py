@@ -103,7 +103,7 @@ def test_another_rule_that_is_met_makes_good_for_one_out_of_reach() -> None:
 @pytest.mark.parametrize("coils", [1, slow_case(2)])
 def test_the_error_that_every_line_leaves_is_that_of_the_dense_posterior(coils: int) -> None:
     one = make_slice(n_coils=coils, shape=(12, 10), name="shepp-logan")
-    engine = DesignEngine(ExpectedError(draws=4000), md.DoubleLoop(Exact()), first_loops=2)
+    engine = DesignEngine(ExpectedError(draws=4000), md.DoubleLoop(Exact()))
     start = md.readouts.centre_lines(one.measured, 4)
     state = engine.run([one], engine.begin([one], start), 6, stop=StopRule(0.5, ends=lambda forecast: True))
     seen = state.trace.declined.forecast

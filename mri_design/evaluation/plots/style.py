@@ -66,9 +66,9 @@ def panels(
     return figure, axes[:count]
 
 
-def panel_title(axes: Axes, title: str, colour: str = "black") -> None:
+def panel_title(axes: Axes, title: str) -> None:
     """A small title at the left."""
-    axes.set_title(plain_text(title), fontsize=SMALL, loc="left", color=colour)
+    axes.set_title(plain_text(title), fontsize=SMALL, loc="left")
 
 
 def legend_above(figure: Figure, columns: int, of: Axes | None = None) -> None:
