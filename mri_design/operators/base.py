@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Number
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.errors import InputError, described, number_array
+from mri_design.operators import kernels
 from mri_design.operators.conventions import compilable
 
 if TYPE_CHECKING:
@@ -456,6 +458,20 @@ class _Sum(LinearOperator):
         return self.first._adjoint(v) + self.second._adjoint(v)
 
 
+class GramOfImages(LinearOperator):
+    """X^H X of complex images by a product that is cheaper than X and its adjoint."""
+
+    def __init__(self, grid: Shape, product: Callable[[Array], Array]) -> None:
+        super().__init__(grid, grid)
+        self._product = product
+
+    def _apply(self, u: Array) -> Array:
+        return self._product(u.astype(np.result_type(u.dtype, np.complex64), copy=False))
+
+    def _adjoint(self, v: Array) -> Array:
+        return self._apply(v)
+
+
 def in_parts(s: Array) -> Array:
     """Complex (...,) -> real (..., 2), without a copy where possible."""
     return np.ascontiguousarray(s).view(s.real.dtype).reshape(*s.shape, 2)
@@ -472,6 +488,4 @@ def squared_modulus(s: Array) -> Array:
         return np.square(s)
     if not compilable(s, s):
         return np.square(s.real) + np.square(s.imag)
-    from mri_design.operators.kernels.pixels import squares_of_moduli
-
-    return squares_of_moduli(s)
+    return kernels.pixels.squares_of_moduli(s)

@@ -6,7 +6,6 @@ Image and k-space both have their origin at index ``N // 2`` (odd N too), as in 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 
 from mri_design.errors import InputError, described, number_array, require_grid
-from mri_design.operators.base import Array, LinearOperator, Shape
+from mri_design.operators.base import Array, GramOfImages, LinearOperator, Shape
 from mri_design.operators.conventions import Chosen, chosen_numbers
 from mri_design.operators.elementary import Coils
 from mri_design.operators.fourier import LineTransform, SpectralFilter, centred, over_coils
@@ -209,7 +208,7 @@ class CartesianLines(_CartesianEncoding):
     def gram(self) -> LinearOperator:
         """X^H X, computed once."""
         mask = scipy.fft.ifftshift(self.mask).astype(float)
-        return _CartesianGram(self.grid, lambda u: self._along_ky.filtered(u, mask))
+        return GramOfImages(self.grid, lambda u: self._along_ky.filtered(u, mask))
 
     @property
     def couples_columns(self) -> bool:
@@ -283,21 +282,7 @@ class CartesianSamples(_CartesianEncoding):
     def gram(self) -> LinearOperator:
         """X^H X: the FFTs of coil images without their centring, which cancels."""
         every_coil = [SpectralFilter(scipy.fft.ifftshift(self.mask).astype(float))]
-        return _CartesianGram(self.grid, lambda u: over_coils(u, self.maps, every_coil))
-
-
-class _CartesianGram(LinearOperator):
-    """X^H X by a product that transforms, masks and transforms back, without the centring, which cancels."""
-
-    def __init__(self, grid: Shape, product: Callable[[Array], Array]) -> None:
-        super().__init__(grid, grid)
-        self._product = product
-
-    def _apply(self, u: Array) -> Array:
-        return self._product(u.astype(np.result_type(u.dtype, np.complex64), copy=False))
-
-    def _adjoint(self, v: Array) -> Array:
-        return self._apply(v)
+        return GramOfImages(self.grid, lambda u: over_coils(u, self.maps, every_coil))
 
 
 def cartesian(lines: Chosen, shape: tuple[int, int], maps: Array | None = None) -> CartesianLines:

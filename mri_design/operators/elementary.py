@@ -16,6 +16,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, number_array, require_counts, require_grid
+from mri_design.operators import kernels
 from mri_design.operators.base import Array, LinearOperator, ScalarOperator, Shape, from_parts, in_parts
 from mri_design.operators.conventions import compilable, laid_out
 
@@ -43,14 +44,10 @@ class Identity(ScalarOperator):
         if not compilable(u, total) or np.ndim(weights) > len(self.in_shape):
             total += weights * u
             return
-        from mri_design.operators.kernels.pixels import add_product
-
-        add_product(laid_out(weights, self.in_shape, u).reshape(-1), u, total)
+        kernels.pixels.add_product(laid_out(weights, self.in_shape, u).reshape(-1), u, total)
 
     def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
-        from mri_design.operators.kernels.pixels import pixel_products
-
-        return pixel_products(a, b, factors)
+        return kernels.pixels.pixel_products(a, b, factors)
 
 
 class Diagonal(LinearOperator):

@@ -14,6 +14,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
+from mri_design.operators import kernels
 from mri_design.operators.elementary import Coils
 
 Array = NDArray[Any]
@@ -68,12 +69,10 @@ class SpectralFilter:
 
     def __call__(self, images: Array) -> Array:
         """Filtered images, in the precision of ``images``; real ones stay real."""
-        from mri_design.operators.kernels.fft import filter_images
-
         compiled, weights, turn = self._prepared(images)
         grid = self._responses.shape[1:]
         if compiled:
-            return filter_images(images, weights, turn, grid)
+            return kernels.fft.filter_images(images, weights, turn, grid)
         rows, columns = images.shape[-2:]
         source = images if turn is None else np.conj(turn) * images
         # Along kx first: those transforms skip rows that are zero or not needed.
@@ -91,13 +90,11 @@ class SpectralFilter:
 
     def _prepared(self, images: Array) -> tuple[bool, Array, Array | None]:
         """Whether the loops are compiled for these images; weights in the order of whoever computes; the turn."""
-        from mri_design.operators.kernels.fft import in_groups, suits_both
-
         dtype = images.dtype
         if dtype not in self._kept:
-            compiled = suits_both(images.shape, dtype) and suits_both(self._responses.shape, dtype)
+            compiled = all(kernels.fft.suits_both(shape, dtype) for shape in (images.shape, self._responses.shape))
             if compiled:
-                weights = np.stack([in_groups(response, dtype) for response in self._responses])
+                weights = np.stack([kernels.fft.in_groups(response, dtype) for response in self._responses])
             else:  # one for the real part of a coefficient, one for the imaginary part
                 weights = np.repeat(self._responses, 2, axis=-1).astype(images.real.dtype)
             self._kept[dtype] = compiled, weights, None if self._turn is None else self._turn.astype(dtype)
@@ -142,10 +139,8 @@ class LineTransform:
 
     def filtered(self, u: Array, mask: Array) -> Array:
         """Sum over coils of conj(S) F^H diag(mask) F S u of images (..., ky, kx); the real mask (ky,) in FFT order."""
-        from mri_design.operators.kernels.fft import filter_lines, suits
-
-        if suits(self.grid, u.dtype):
-            return filter_lines(u, mask, self._maps_of(u.dtype))
+        if kernels.fft.suits(self.grid, u.dtype):
+            return kernels.fft.filter_lines(u, mask, self._maps_of(u.dtype))
         weights = mask[:, None].astype(u.real.dtype)
 
         def of_coil(seen: Array) -> Array:
@@ -160,10 +155,8 @@ class LineTransform:
 
     def lines(self, u: Array, lines: NDArray[np.intp]) -> Array:
         """Chosen lines (count, coil, line, x) of F S u, in their order, of complex images (count, ky, kx)."""
-        from mri_design.operators.kernels.fft import images_to_lines, suits
-
-        if suits(self.grid, u.dtype):
-            return images_to_lines(u, lines, self._maps_of(u.dtype))
+        if kernels.fft.suits(self.grid, u.dtype):
+            return kernels.fft.images_to_lines(u, lines, self._maps_of(u.dtype))
         return centred(self.coils._apply(u), (-2,))[..., lines, :]
 
     def images(self, values: Array, mask: NDArray[np.bool_]) -> Array:
@@ -171,16 +164,12 @@ class LineTransform:
 
         ``values``, (count, coil, ky, x), are contiguous and hold all lines.
         """
-        from mri_design.operators.kernels.fft import lines_to_images, suits
-
-        if suits(self.grid, values.dtype):
-            return lines_to_images(values, mask, self._maps_of(values.dtype))
+        if kernels.fft.suits(self.grid, values.dtype):
+            return kernels.fft.lines_to_images(values, mask, self._maps_of(values.dtype))
         return self.coils._adjoint(centred(values * mask[:, None], (-2,), inverse=True))
 
     def _maps_of(self, dtype: np.dtype[Any]) -> Array | None:
         """Coil maps in the order that compiled loops read, made once for a precision."""
-        from mri_design.operators.kernels.fft import in_strips
-
         if self.maps is not None and dtype not in self._strips:
-            self._strips[dtype] = in_strips(self.maps, dtype)
+            self._strips[dtype] = kernels.fft.in_strips(self.maps, dtype)
         return self._strips.get(dtype)

@@ -17,7 +17,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError, number_array, require_counts, require_grid
-from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.base import Array, GramOfImages, LinearOperator
 from mri_design.operators.elementary import Coils
 from mri_design.operators.fourier import SpectralFilter, over_coils
 from mri_design.operators.trajectory import ROUNDING, checked_samples
@@ -134,7 +134,7 @@ def _finufft() -> ModuleType:
     return finufft
 
 
-class ToeplitzGram(LinearOperator):
+def toeplitz_gram(spread: Array, maps: Array | None) -> LinearOperator:
     """Image (ky, kx) -> sum over coils of conj(S) (q * S u): X^H W X, where X samples k-space at any points.
 
     The convolution with the point-spread function q is linear, not periodic, so it takes FFTs of twice the length.
@@ -151,25 +151,16 @@ class ToeplitzGram(LinearOperator):
     -----
     Fessler, Lee, Olafsson, Shi & Noll, IEEE Trans. Signal Process. 53 (2005).
     """
-
-    def __init__(self, spread: Array, maps: Array | None) -> None:
-        grid = (spread.shape[-2] // 2, spread.shape[-1] // 2)
-        super().__init__(grid, grid)
-        symmetric = spread.astype(np.complex128)
-        symmetric[:, grid[0]] = 0
-        symmetric[:, :, grid[1]] = 0
-        self._filters = [SpectralFilter(spectrum) for spectrum in scipy.fft.fft2(symmetric).real]
-        self._maps = maps
-
-    def _apply(self, u: Array) -> Array:
-        return over_coils(u.astype(np.result_type(u.dtype, np.complex64), copy=False), self._maps, self._filters)
-
-    def _adjoint(self, v: Array) -> Array:
-        return self._apply(v)
+    grid = (spread.shape[-2] // 2, spread.shape[-1] // 2)
+    symmetric = spread.astype(np.complex128)
+    symmetric[:, grid[0]] = 0
+    symmetric[:, :, grid[1]] = 0
+    filters = [SpectralFilter(spectrum) for spectrum in scipy.fft.fft2(symmetric).real]
+    return GramOfImages(grid, lambda u: over_coils(u, maps, filters))
 
 
 def chan_spectrum(spread: Array, maps: Array | None) -> Array:
-    """Eigenvalues of the circulant nearest (Frobenius) to the matrix of `ToeplitzGram`.
+    """Eigenvalues of the circulant nearest (Frobenius) to the matrix of `toeplitz_gram`.
 
     Its entry for a periodic difference is the mean of the matrix over all pairs of pixels that far apart: q times how
     many pairs there are, which for one coil is a triangle, and for several the autocorrelation of their maps.
@@ -177,7 +168,7 @@ def chan_spectrum(spread: Array, maps: Array | None) -> Array:
     Parameters
     ----------
     spread, maps : arrays
-        As for `ToeplitzGram`.
+        As for `toeplitz_gram`.
 
     Returns
     -------
@@ -343,7 +334,7 @@ class NonUniformFourier(DirectFourier):
         weights : float array, broadcastable to (coil, sample)
             Of the samples, for example `density_weights`.
         """
-        return ToeplitzGram(self._spread(weights), self.maps)
+        return toeplitz_gram(self._spread(weights), self.maps)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         if np.ndim(weights) == 0:

@@ -9,6 +9,7 @@ import numpy as np
 import pywt
 
 from mri_design.errors import InputError, described, require_counts, require_grid
+from mri_design.operators import kernels
 from mri_design.operators.base import Array, FilterBand, LinearOperator
 from mri_design.operators.conventions import compilable, laid_out
 
@@ -46,38 +47,28 @@ class FiniteDifferences(InPlace):
         super().__init__(shape, (2, *shape), in_complex=is_complex, out_complex=is_complex)
 
     def _apply(self, u: Array) -> Array:
-        from mri_design.operators.kernels.differences import differences
-
-        return differences(_plain(u))
+        return kernels.differences.differences(_plain(u))
 
     def _adjoint(self, v: Array) -> Array:
-        from mri_design.operators.kernels.differences import differences_adjoint
-
-        return differences_adjoint(_plain(v))
+        return kernels.differences.differences_adjoint(_plain(v))
 
     def add_in_place(self, weights: Array, u: Array, total: Array, pixels: Array | None = None) -> None:
         """As in the base class; with ``pixels * u`` added in the same pass where those weights are given."""
-        from mri_design.operators.kernels.differences import add_weighted_differences
-
         along_y, along_x = laid_out(weights, self.out_shape, u)
         on_pixels = None if pixels is None else laid_out(pixels, self.in_shape, u)
-        add_weighted_differences(along_y, along_x, u, total, on_pixels)
+        kernels.differences.add_weighted_differences(along_y, along_x, u, total, on_pixels)
 
     def add_weighted_parts(self, weights: Array, u: Array, total: Array, pixels: Array | None = None) -> None:
         """`add_weighted_gram` with separate weights of real and imaginary parts, (2, ky, kx, 2), on the last axis.
 
         ``pixels``, (ky, kx, 2), too. All arrays are contiguous and of one precision, ``u`` and ``total`` complex.
         """
-        from mri_design.operators.kernels.differences import add_weighted_differences
-
         if len(weights) == 1:
             weights = np.broadcast_to(weights, (2, *weights.shape[1:]))  # each of them is contiguous
-        add_weighted_differences(weights[0], weights[1], u, total, pixels)
+        kernels.differences.add_weighted_differences(weights[0], weights[1], u, total, pixels)
 
     def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
-        from mri_design.operators.kernels.pixels import difference_products
-
-        return difference_products(a, b, factors, together)
+        return kernels.pixels.difference_products(a, b, factors, together)
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         weights = np.asarray(weights)
@@ -146,16 +137,12 @@ class GraphDifferences(InPlace):
         self._steps = (down * given.shape[2] + right).ravel()
 
     def _apply(self, u: Array) -> Array:
-        from mri_design.operators.kernels.differences import along_edges
-
         images = _plain(u).reshape(-1, self._flat.shape[1])
-        return along_edges(self._flat, images).reshape(*u.shape[:-2], *self.out_shape)
+        return kernels.differences.along_edges(self._flat, images).reshape(*u.shape[:-2], *self.out_shape)
 
     def _adjoint(self, v: Array) -> Array:
-        from mri_design.operators.kernels.differences import back_from_edges
-
         coefficients = _plain(v).reshape(-1, *self._flat.shape)
-        return back_from_edges(self._flat, coefficients).reshape(*v.shape[:-3], *self.in_shape)
+        return kernels.differences.back_from_edges(self._flat, coefficients).reshape(*v.shape[:-3], *self.in_shape)
 
     def add_in_place(self, weights: Array, u: Array, total: Array) -> None:
         shared = np.ndim(weights) < 3 or np.shape(weights)[0] == 1
@@ -170,16 +157,12 @@ class GraphDifferences(InPlace):
         self._add(weights, u, total)
 
     def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
-        from mri_design.operators.kernels.pixels import edge_products
-
-        return edge_products(self._flat, a, b, factors, together)
+        return kernels.pixels.edge_products(self._flat, a, b, factors, together)
 
     def _add(self, weights: Array, u: Array, total: Array) -> None:
-        from mri_design.operators.kernels.differences import add_weighted_edges
-
         size = self._flat.shape[1]
         by_edge = weights.reshape(weights.shape[0], size, weights.shape[-1])
-        add_weighted_edges(self._flat, by_edge, u.reshape(-1, size), total.reshape(-1, size))
+        kernels.differences.add_weighted_edges(self._flat, by_edge, u.reshape(-1, size), total.reshape(-1, size))
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         each = np.broadcast_to(np.asarray(weights, dtype=float), self.out_shape)
@@ -238,23 +221,17 @@ class Wavelet(InPlace):
             self._bands += [(level, (high_y, x)), (level, (y, high_x)), (level, (high_y, high_x))]
 
     def _apply(self, u: Array) -> Array:
-        from mri_design.operators.kernels.wavelet import analysis
-
-        return analysis(_floating(u), self.out_shape, self.wavelet, self.levels)
+        return kernels.wavelet.analysis(_floating(u), self.out_shape, self.wavelet, self.levels)
 
     def _adjoint(self, v: Array) -> Array:
         return self._synthesis(v)[..., : self.in_shape[0], : self.in_shape[1]]
 
     def _synthesis(self, v: Array) -> Array:
         """The image on the padded grid."""
-        from mri_design.operators.kernels.wavelet import synthesis
-
-        return synthesis(_floating(v), self.wavelet, self.levels)
+        return kernels.wavelet.synthesis(_floating(v), self.wavelet, self.levels)
 
     def add_in_place(self, weights: Array, u: Array, total: Array) -> None:
-        from mri_design.operators.kernels.wavelet import add_weighted_bands
-
-        add_weighted_bands(laid_out(weights, self.out_shape, u), u, total, self.wavelet, self.levels)
+        kernels.wavelet.add_weighted_bands(laid_out(weights, self.out_shape, u), u, total, self.wavelet, self.levels)
 
     def level_map(self) -> Array:
         """Integer array of the coefficients' levels: 0 coarse approximation, then 1 (coarsest) to ``levels``."""

@@ -26,6 +26,7 @@ from mri_design.model.posterior import (
     circulant_inverse,
     draws_at_once,
 )
+from mri_design.operators import kernels
 from mri_design.operators.base import Array, FilterBand, LinearOperator, squared_modulus
 from mri_design.operators.conventions import laid_out
 from mri_design.operators.elementary import Identity, PhasedParts
@@ -484,12 +485,10 @@ def _controlled(
     analysis: LinearOperator, first: Array, second: Array, draws: Array, explained: Array, each: Sequence[slice]
 ) -> Sampled:
     """z where both moments are known."""
-    from mri_design.operators.kernels.pixels import mean_squares
-
     fraction, power = (first / second).astype(explained.real.dtype, copy=False), RunningMean()
     for some in each:
         drawn = analysis(draws[some])
-        power.add(mean_squares(drawn, analysis(explained[some]), fraction), len(drawn))
+        power.add(kernels.pixels.mean_squares(drawn, analysis(explained[some]), fraction), len(drawn))
 
     def terms(which: NDArray[np.intp]) -> Callable[[Array], Array]:
         part = fraction * analysis(explained[which])
@@ -508,8 +507,6 @@ def _partly_controlled(
     Coefficients are complex, or pairs of real ones along the last axis (`PhasedParts`) with a fraction w each. With
     ``shared``, w are those of `_fractions`; else they are one, and E t s* is added at the end.
     """
-    from mri_design.operators.kernels.pixels import compared
-
     shape, parts = (analysis.out_shape, 1) if analysis.out_complex else (analysis.out_shape[:-1], 2)
     grid, form = shape[-2:], (int(np.prod(shape[:-2])), shape[-2] * shape[-1])
     numbers, real = np.arange(len(draws)), draws.real.dtype
@@ -531,7 +528,7 @@ def _partly_controlled(
         fractions, known = np.ones((GROUPS, form[1], parts), dtype=real), np.zeros((*form, parts), dtype=real)
     sampled, plain, typical = RunningMean(), RunningMean(), RunningMean()
     for group, s, t in all_at_once or pairs():
-        made = compared(s, t, group, fractions, known)
+        made = kernels.pixels.compared(s, t, group, fractions, known)
         mean, scatter, moduli, power = (array.reshape(analysis.out_shape) for array in made)
         sampled.add(mean, len(s), scatter)
         plain.add(power, len(s))
@@ -561,13 +558,11 @@ def _fractions(
     for draws of even numbers over those of odd numbers, and the other way round. So a draw has no part in its own
     fraction, and the mean is unbiased whatever the fractions are.
     """
-    from mri_design.operators.kernels.pixels import add_powers, box_means
-
     totals = np.zeros((GROUPS, 3, grid[0] * grid[1], parts), dtype=real)
     for group, s, t in pairs:
-        add_powers(s, t, group, totals)
+        kernels.pixels.add_powers(s, t, group, totals)
     side = min(AROUND, *grid)
-    near = box_means(totals.reshape(GROUPS, 3, *grid, parts), side - (side + 1) % 2)
+    near = kernels.pixels.box_means(totals.reshape(GROUPS, 3, *grid, parts), side - (side + 1) % 2)
     own, control, both = np.moveaxis(near, 1, 0)
     return np.ascontiguousarray(best_share(own, control, both)[::-1]).reshape(GROUPS, -1, parts)
 

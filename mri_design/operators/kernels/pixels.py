@@ -82,7 +82,7 @@ def pixel_products(a: Array, b: Array, factors: Array) -> tuple[Array, Array]:
     cross, power : real arrays, shape (ky, kx)
     """
     cross, power = np.empty((2, *a.shape), dtype=a.real.dtype)
-    _pixels(*_numbers(a, b), factors.reshape(-1), cross.reshape(-1), power.reshape(-1))
+    _pixels(*flat_numbers(a, b), factors.reshape(-1), cross.reshape(-1), power.reshape(-1))
     return cross, power
 
 
@@ -102,7 +102,7 @@ def difference_products(a: Array, b: Array, factors: Array, together: bool) -> t
     """
     shape = (1 if together else 2, *a.shape)
     cross, power = np.empty((2, *shape), dtype=a.real.dtype)
-    _differences(*_numbers(a, b), factors.reshape(-1), a.shape[1], *(v.reshape(len(v), -1) for v in (cross, power)))
+    _differences(*flat_numbers(a, b), factors.reshape(-1), a.shape[1], *(v.reshape(len(v), -1) for v in (cross, power)))
     return cross, power
 
 
@@ -127,14 +127,10 @@ def edge_products(neighbours: Array, a: Array, b: Array, factors: Array, togethe
     cross = power if b is a else np.empty_like(power)
     sums = tuple(v.reshape(len(v), -1) for v in (cross, power))
     if b is a:
-        _edge_powers(neighbours, *_numbers(b), factors.reshape(-1), sums[1])
+        _edge_powers(neighbours, *flat_numbers(b), factors.reshape(-1), sums[1])
     else:
-        _edges(neighbours, *_numbers(a, b), np.empty((a.size, 4), dtype=a.real.dtype), factors.reshape(-1), *sums)
+        _edges(neighbours, *flat_numbers(a, b), np.empty((a.size, 4), dtype=a.real.dtype), factors.reshape(-1), *sums)
     return cross, power
-
-
-def _numbers(*images: Array) -> tuple[Array, ...]:
-    return tuple(image.reshape(-1).view(image.real.dtype) for image in images)
 
 
 @compiled
@@ -580,7 +576,7 @@ def add_powers(s: Array, t: Array, group: NDArray[np.int64], totals: Array) -> N
     """
     groups, _, size, parts = totals.shape
     sums = np.empty((3, parts * BLOCK), dtype=totals.dtype)
-    _add_powers(*_flat(s, t), group, s.shape[1], size, parts, sums, totals.reshape(groups, 3, -1))
+    _add_powers(*flat_numbers(s, t), group, s.shape[1], size, parts, sums, totals.reshape(groups, 3, -1))
 
 
 def compared(s: Array, t: Array, group: NDArray[np.int64], share: Array, known: Array) -> tuple[Array, ...]:
@@ -602,10 +598,9 @@ def compared(s: Array, t: Array, group: NDArray[np.int64], share: Array, known: 
     """
     out = tuple(np.empty(known.shape, dtype=known.dtype) for _ in range(4))
     parts = known.shape[-1]
+    shares, means = (array.reshape(len(array), -1) for array in (share, known))
     flat = (array.reshape(len(known), -1) for array in out)
-    _compared(
-        *_flat(s, t), group, share.reshape(len(share), -1), known.reshape(len(known), -1), parts, BLOCK * parts, *flat
-    )
+    _compared(*flat_numbers(s, t), group, shares, means, parts, BLOCK * parts, *flat)
     return out
 
 
@@ -625,10 +620,6 @@ def box_means(maps: Array, side: int) -> Array:
     padded = np.empty(((n_columns + side - 1) * parts), dtype=maps.dtype)
     _box_means(rows, side, parts, maps.dtype.type(1 / side**2), padded, out.reshape(rows.shape))
     return out
-
-
-def _flat(*pairs: Array) -> tuple[Array, ...]:
-    return tuple(array.reshape(-1) for array in pairs)
 
 
 @compiled
