@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
 JOBS = max(1, min(4, os.cpu_count() or 1))
 MAP_METHODS = CoilRecipe.declared()["maps"].choices
+
+
+def _is_method(maps: str) -> bool:
+    """Whether maps are to be estimated, by a method and perhaps its number of lines, ``espirit:16``."""
+    return maps.partition(":")[0] in MAP_METHODS
+
+
 LINES = Group("Lines and their order", sort_key=1)
 SCAN = Group("The scan", sort_key=2)
 SEQUENCE = Group("The sequence (.seq)", sort_key=3)
@@ -142,7 +149,7 @@ class Calibration:
         for text in self.maps or ():
             name = text.rpartition("=")[2]
             near = did_you_mean(name.lower(), MAP_METHODS)
-            if text in MAP_METHODS:
+            if _is_method(text):
                 method = text
             elif (near or not Path(name).suffix) and not (Path(name).exists() or Path(f"{name}.hdr").exists()):
                 raise UsageError(
@@ -154,7 +161,7 @@ class Calibration:
     @property
     def given(self) -> dict[str, list[str]]:
         """Maps of inputs, by the options that gave them, as `scan_sources` takes them."""
-        files = [text for text in self.maps or () if text not in MAP_METHODS]
+        files = [text for text in self.maps or () if not _is_method(text)]
         return {"maps": files, "maps_from": list(self.maps_from or ())}
 
     def of_one(self) -> GivenMaps | None:

@@ -206,7 +206,8 @@ def load(
     coil_maps : str, Path or array, optional
         Coil maps instead of the scan's own or of an estimate: a file as of ``--maps``, or an array
         (coil, ky, kx), or one for each slice (slice, coil, ky, kx), as `LoadedScan.kspace`; or those of another scan
-        with the same coils, loaded by `load`. ``"espirit"`` and ``"nlinv"`` are methods of estimating them.
+        with the same coils, loaded by `load`. ``"espirit"`` and ``"nlinv"`` are methods of estimating them;
+        ``"espirit:16"`` takes 16 lines at most.
     noise : float, str, Path or complex array, optional
         The noise of k-space, instead of an estimate: its standard deviation per real component, or samples (coil,
         sample) measured without excitation in the units of the scan, as an array or a file.
@@ -238,7 +239,7 @@ def load(
     axes = [name.strip() for name in dims.split(",")] if isinstance(dims, str) else dims
     settings = settings.replacing("input", matrix=matrix, duplicates=duplicates, dims=axes)
     settings = settings.replacing("input", series=None if encoding is None else {"encoding": encoding})
-    if isinstance(coil_maps, str) and coil_maps in get_args(MapMethod):
+    if isinstance(coil_maps, str) and coil_maps.partition(":")[0] in get_args(MapMethod):
         settings, coil_maps = settings.replacing("coils", maps=coil_maps), None
     if isinstance(noise, Real | str | os.PathLike) or getattr(noise, "shape", None) == ():
         level = named_file(noise) if isinstance(noise, str | os.PathLike) else positive_number("noise", noise)

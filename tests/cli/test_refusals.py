@@ -73,6 +73,7 @@ WRONG_WORDS = """
     recon scan.npz --noise -1
     recon scan.npz --maps grappa => --maps
     protocol scan.npz --lines 8 --maps scan.npz=nlinv
+    recon scan.npz --maps espirit:7 => --maps
     design scan.npz --until-error 5 => --until-error
     design scan.npz --lines 8 --order spiral => --order
     design scan.npz --lines 8 --partial-fourier 0.3 => --partial-fourier

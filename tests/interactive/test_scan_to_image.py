@@ -263,9 +263,10 @@ def test_coil_maps_come_from_a_file_an_array_a_method_or_another_scan(tmp_path, 
         with pytest.raises(md.InputError) as refused:
             md.load(coils.kspace, coil_maps=wrong, recipe=RECIPE)
         assert refused.value.field in ("coil_maps", "maps")
-    for method in ("espirit", "nlinv"):
+    for method, lines in (("espirit", 24), ("espirit:16", 16), ("nlinv", 24)):
         image = md.load(coils.kspace, coil_maps=method, recipe=RECIPE).reconstruct(method="zero-filled")
-        assert method == image.known.scan.provenance.maps.source
+        found = image.known.scan.provenance.maps
+        assert method.startswith(found.source) and found.lines == lines
     for other in (md.load(tmp_path / "prescan.npy", recipe=RECIPE), md.load(coils.kspace, recipe=RECIPE), coils):
         scan = md.load(coils.kspace * 2, coil_maps=other, recipe=RECIPE)
         alike = np.abs(np.sum(scan.data.coil_maps[0] * known[0].conj(), axis=0))
