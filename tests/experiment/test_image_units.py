@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mri_design import KSpaceData, Recipe, TrajectoryData, calibrate, load_phantom, reconstruct
-from mri_design.experiment import load_scan, truth_of
+from mri_design.experiment import truth_of
 from mri_design.operators import to_image
 
 RECIPE = Recipe()
-MULTI_COIL = ("mc_brain_prescan16.npy", "mc_phantom_ffe12.npy", "ge_pfile8.npy", "ph_gre_rep2_256.npy")
 
 
 def head(scale: float = 1.0) -> KSpaceData:
@@ -96,20 +94,3 @@ def test_runs_that_calibrate_with_other_lines_have_one_reference(given: float | 
         assert np.abs(np.vdot(own / np.abs(own), reference / np.abs(reference))) == pytest.approx(own.size, rel=1e-5)
         found.append(np.abs(reference * scan.image_unit(0)))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-3, atol=1e-4 * found[1].max())
-
-
-def shared_scan(name: str) -> Path:
-    """A file of the folder ``shared/data`` beside the checkout, or beside a folder that it is in."""
-    for above in Path(__file__).parents[2].parents:
-        if (above / "shared/data" / name).is_file():
-            return above / "shared/data" / name
-    pytest.skip(f"no {name} in a folder shared/data beside the checkout")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MULTI_COIL)
-def test_shared_scans_are_as_bright_as_the_root_sum_of_squares(name: str) -> None:
-    every = load_scan(shared_scan(f"mri/{name}"), RECIPE)
-    data = every.select_slice(every.n_slices // 2)
-    off, middle, _ = off_and_ratio(least_squares(data), data)
-    assert off < 1.2 and 1 / 1.2 < middle < 1.2
