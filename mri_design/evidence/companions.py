@@ -517,8 +517,8 @@ REPEATED = 0.5
 FARTHEST = 10.0
 """Millimetres by which an image that headers have placed may have to be moved; beyond them it is left out."""
 ACROSS = 1.06
-"""Times the mutual information by which a volume has to tell more at another place than at its slice: half-way between
-two there is less noise, which looks alike (results/companions/across.md has the trials)."""
+"""Factor by which the mutual information at another place of a volume has to exceed that at its slice: half-way
+between two slices there is less noise, which looks alike (results/companions/across.md has the trials)."""
 ANEW = 0.5
 """Pixels by which companions have to lie elsewhere in the image that they helped to make before they are laid anew."""
 REPEAT_ANEW = 0.1

@@ -219,7 +219,7 @@ class CompanionImages:
         return CompanionImages(self.name, self.images[near], tuple(self.places[n] for n in near))
 
     def _same_as(self, scan: KSpaceData | TrajectoryData, over: NDArray[np.float32]) -> str:
-        """Why images are no other ones, as the end of a sentence: all alike, the scan's own samples or reference."""
+        """Why the images cannot serve, as the end of a sentence: constant, or the scan's own; empty if they can."""
         if np.ptp(self.images) == 0:
             return "it is the same everywhere"
         if self.energies is not None:

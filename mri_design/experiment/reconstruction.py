@@ -171,13 +171,12 @@ class Image:
 
     def times(self, unit: float | Array) -> Image:
         """Image and error bars in other units: times a number, or a number for each pixel."""
-        there = {name: getattr(self, name) for name in ("image", "std", "alone", "draws", "noise", "sampler")}
-        scaled: dict[str, Any] = {}
-        for name, part in there.items():
-            if part is not None:
-                array = isinstance(part, np.ndarray)
-                scaled[name] = np.asarray(part * unit, dtype=part.dtype) if array else part.times(unit)
-        return replace(self, **scaled)
+
+        def scaled(part: Any) -> Any:
+            return np.asarray(part * unit, dtype=part.dtype) if isinstance(part, np.ndarray) else part.times(unit)
+
+        parts = {name: getattr(self, name) for name in ("image", "std", "alone", "draws", "noise", "sampler")}
+        return replace(self, **{name: scaled(part) for name, part in parts.items() if part is not None})
 
     @property
     def predicted_error(self) -> float | None:

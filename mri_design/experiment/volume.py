@@ -96,11 +96,11 @@ class Slices:
         if not self.axis:
             return slices_text(images)
         parts = groupby(sorted(images), lambda image: image // self.count)
-        told = [
+        listed = [
             f"{self.axis} {self.numbers[frame]}, {slices_text([image % self.count for image in found])}"
             for frame, found in parts
         ]
-        return "; ".join(told)
+        return "; ".join(listed)
 
     def named(self, image: int, error: InputError) -> InputError:
         """An error with the slice that it is about in its field."""
