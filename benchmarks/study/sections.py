@@ -101,7 +101,7 @@ class Setting:
         """The recipe as it is, or at toy size one whose inference and MAP stop far from where they should."""
         if not self.quick:
             return recipe
-        return recipe.replacing("inference", samples=2, loops=1, solver_tolerance=0.5)
+        return recipe.replacing("inference", samples=2, loops=1, variances="control-variate:0.5")
 
     @property
     def tuning(self) -> Tuning:

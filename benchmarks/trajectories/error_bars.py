@@ -186,7 +186,7 @@ def coverage_summary(rows: Sequence[Row]) -> list[Row]:
 
 
 DRAWS = 8
-SHIPPED, CLOSE = RECIPE.inference.solver_tolerance, 0.003
+SHIPPED, CLOSE = RECIPE.inference.engine().variances.tolerance, 0.003
 """Tolerances to which draws are solved: what this leaves of the bias tells where it is from."""
 
 

@@ -17,7 +17,7 @@ from mri_design.design.trace import Forecast, relative_error
 from mri_design.errors import InputError, option, require_counts, require_instance, require_working, sequence_of
 from mri_design.evidence.error_bars import energy_of
 from mri_design.experiment.extent import DesignPlan, design_seed
-from mri_design.experiment.recipe import InferenceRecipe, Recipe, recipe_from
+from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, reconstruct_prepared
 from mri_design.experiment.stored_designs import Checkpoint, load_state, saving_states
 from mri_design.experiment.strategies import make_strategy
@@ -259,10 +259,6 @@ def design_lines(
         return engine.run(slices, state, target, after_line, options.stop, options.where, options.closing).settled
 
 
-ROUGH = InferenceRecipe(samples=4, solver_tolerance=0.1, inner_tolerance=3e-4)
-"""Few samples and rough solves, which suffice for a strategy that corrects posteriors."""
-
-
 def design_engine(plan: DesignPlan, recipe: Recipe, seed: int) -> DesignEngine:
     """The engine that carries out a plan with the recipe's inference and blocks; ``seed`` is that of `design_seed`."""
     return DesignEngine(
@@ -279,19 +275,11 @@ def design_inference(strategy: Strategy, recipe: Recipe, kind: Kind) -> DoubleLo
     """Inference after every line, or other readout of a ``kind``, of a design.
 
     A strategy that corrects what posteriors expect (`Strategy.rough_for`) makes do with few posterior samples and rough
-    solves: those of the recipe's ``[inference]``, or `ROUGH` ones where these are fewer and rougher. Others take
-    ``[inference]`` as it is (results/benchmarks/fewer-draws.md). Draws are extrapolated for none: lines stay those that
-    the published tables were measured with, and 18 pairs of designs showed no gain otherwise.
+    solves (`InferenceRecipe.engine`). Others take ``[inference]`` as it is (results/benchmarks/fewer-draws.md). Draws
+    are extrapolated for none: lines stay those that the published tables were measured with, and 18 pairs of designs
+    showed no gain otherwise.
     """
-    inference = recipe.inference
-    if kind.sort in strategy.rough_for:
-        inference = replace(
-            inference,
-            samples=min(ROUGH.samples, inference.samples),
-            solver_tolerance=max(ROUGH.solver_tolerance, inference.solver_tolerance),
-            inner_tolerance=max(ROUGH.inner_tolerance, inference.inner_tolerance),
-        )
-    return inference.engine(extrapolated=False)
+    return recipe.inference.engine(extrapolated=False, rough=kind.sort in strategy.rough_for)
 
 
 def refinement(recipe: Recipe) -> Refined | None:

@@ -55,6 +55,8 @@ Sides = Annotated[
     tuple[Side, ...], Meta(min_length=2, max_length=2)
 ]  # msgspec 0.22 crashes for Side | tuple[Side, Side]
 Place = Annotated[int, Meta(ge=0)]
+_TOLERANCE = r"(?=[^e]*[1-9])\d*\.?\d+(e-?\d{1,2})?"
+"""A positive number behind a name."""
 Counter = Literal["contrast", "phase", "repetition", "set", "encoding"]
 
 
@@ -317,6 +319,8 @@ VARIANCES = {
     "exact-columns": Shipped("variances.columns", "ExactByColumns"),
     "exact": Shipped("variances.base", "Exact"),
 }
+ROUGH_SAMPLES, ROUGH_SAMPLE, ROUGH_INNER = 4, 0.1, 3e-4
+"""Samples, and the tolerances of a sample and of the inner problem, of rough inference."""
 MOST_ITERATIONS = 1000
 """Largest number of iterations of each inner problem and stage of MAP."""
 SOLVERS = {
@@ -335,51 +339,61 @@ class InferenceRecipe(Settings):
     ----------
     samples : int
         Posterior samples of control-variate and perturb-and-solve; steps of lanczos, each an image in memory.
-    variances : {"control-variate", "perturb-and-solve", "lanczos", "exact-columns", "exact"}
+    variances : str
         control-variate: posterior samples, most of whose scatter a circulant problem explains (with several
         coils: exact up to some 70 x 70; designs plain beyond); perturb-and-solve: plain samples; lanczos: as in
         TR-175; exact-columns: exact, for priors on pixels and differences, any coils; exact: for tiny grids.
-    solver : {"automatic", "irls", "lbfgs", "admm"}
-        Solver of the inner problem and of MAP; irls is the papers'.
-    solver_tolerance : float
-        Residual of each sample's linear solve, relative to the residual of the circulant problem (squared without
-        one); with perturb-and-solve relative to the whole.
+        control-variate:0.07 is the residual at which each sample's linear solve stops, 0.03 without a number,
+        relative to the residual of the circulant problem (squared without one); with perturb-and-solve relative to
+        the whole.
+    solver : str
+        Solver of the inner problem and of MAP; irls is the papers'. automatic:0.001 is the excess of the objective
+        per real unknown at which it stops, 0.0001 without a number.
     loops : int
         Largest number of outer loops of a reconstruction.
     tolerance : float
         Mean relative change of the variances in the last outer loop.
-    inner_tolerance : float
-        Excess of the objective per real unknown at which the inner problem and MAP stop.
     """
 
     samples: Annotated[int, Meta(ge=2)] = 8
-    variances: str = setting("control-variate", names=VARIANCES, expert=True)
-    solver: str = setting("automatic", names=SOLVERS, expert=True)
-    solver_tolerance: Positive = setting(0.03, expert=True)
+    variances: str = setting(
+        "control-variate",
+        names=VARIANCES,
+        check=_written(rf"(control-variate|perturb-and-solve)(:{_TOLERANCE})?|[^:]+", "control-variate:0.07"),
+        expert=True,
+    )
+    solver: str = setting(
+        "automatic", names=SOLVERS, check=_written(rf"[^:]+(:{_TOLERANCE})?", "irls:0.001"), expert=True
+    )
     loops: Count = setting(12, expert=True)
     tolerance: Positive = setting(0.03, expert=True)
-    inner_tolerance: Positive = setting(1e-4, expert=True)
 
-    def engine(self, *, extrapolated: bool = True) -> DoubleLoop:
+    def engine(self, *, extrapolated: bool = True, rough: bool = False) -> DoubleLoop:
         """The double loop with these settings, without `Variances.bias`, which costs products and is shown nowhere.
 
         Samples of a control variate are extrapolated from where the solver stopped in images, but not in designs, which
-        judge lines by them (`ControlVariate`).
+        judge lines by them (`ControlVariate`). A ``rough`` one has `ROUGH_SAMPLES` and solves to `ROUGH_SAMPLE` and
+        `ROUGH_INNER`, unless the settings are rougher still: enough for a strategy that corrects posteriors.
         """
         from mri_design.inference.double_loop import DoubleLoop
 
-        drawn = {"samples": self.samples, "tolerance": self.solver_tolerance, "with_bias": False}
+        name, _, stated = self.variances.partition(":")
+        samples, tolerance = self.samples, float(stated or 0.03)
+        if rough:
+            samples, tolerance = min(ROUGH_SAMPLES, samples), max(ROUGH_SAMPLE, tolerance)
+        drawn = {"samples": samples, "tolerance": tolerance, "with_bias": False}
         arguments: dict[str, dict[str, Any]] = {
-            "lanczos": {"steps": self.samples},
+            "lanczos": {"steps": samples},
             "perturb-and-solve": drawn,
             "control-variate": {**drawn, "column_limit": COLUMN_LIMIT, "extrapolated": extrapolated},
         }
-        estimator = VARIANCES[self.variances](**arguments.get(self.variances, {}))
-        return DoubleLoop(estimator, self.inner_solver(), self.loops, self.tolerance)
+        estimator = VARIANCES[name](**arguments.get(name, {}))
+        return DoubleLoop(estimator, self.inner_solver(ROUGH_INNER if rough else 0.0), self.loops, self.tolerance)
 
-    def inner_solver(self) -> InnerSolver:
-        """The chosen solver of the inner problem."""
-        solver: InnerSolver = SOLVERS[self.solver](tolerance=self.inner_tolerance, max_iterations=MOST_ITERATIONS)
+    def inner_solver(self, least: float = 0.0) -> InnerSolver:
+        """The chosen solver of the inner problem, which stops at ``least`` or earlier."""
+        name, _, stated = self.solver.partition(":")
+        solver: InnerSolver = SOLVERS[name](tolerance=max(least, float(stated or 1e-4)), max_iterations=MOST_ITERATIONS)
         return solver
 
 
@@ -716,6 +730,8 @@ Settings.renamed = {
     "companion.trust_companion": "Write trust in [companion].",
     "companion.register_companion": "Leave it out: other images are always registered.",
     "inference.lanczos_steps": "Write samples in [inference].",
+    "inference.solver_tolerance": 'Write variances = "control-variate:0.03" in [inference].',
+    "inference.inner_tolerance": 'Write solver = "automatic:0.0001" in [inference].',
     **dict.fromkeys(("inference.inner_iterations", "inference.memory", "reconstruction.std_samples"), "Leave it out."),
     "design.train": "Write block in [design]: a block of lines is an echo train.",
     "design.effective_echo": 'Write order = "interleaved:4" in [design].',

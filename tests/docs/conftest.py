@@ -29,10 +29,10 @@ SMALL = """
 matrix = 32
 [inference]
 samples = 4
-solver_tolerance = 0.1
+variances = "control-variate:0.1"
 loops = 4
 tolerance = 0.3
-inner_tolerance = 3e-3
+solver = "automatic:3e-3"
 """
 
 

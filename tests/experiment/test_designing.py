@@ -66,13 +66,18 @@ def test_what_a_scanner_measured_is_written_line_by_line(
     ("name", "encoding", "inference", "expected"),
     [
         ("calibrated", "lines", {}, (4, 0.1, 3e-4)),
-        ("calibrated", "lines", {"samples": 2, "solver_tolerance": 0.3, "inner_tolerance": 1e-2}, (2, 0.3, 1e-2)),
+        (
+            "calibrated",
+            "lines",
+            {"samples": 2, "variances": "control-variate:0.3", "solver": "automatic:1e-2"},
+            (2, 0.3, 1e-2),
+        ),
         ("information-gain", "lines", {}, (8, 0.03, 1e-4)),
         ("calibrated", "plane", {}, (8, 0.03, 1e-4)),
     ],
 )
 def test_only_a_strategy_that_corrects_posteriors_gets_rough_ones(
-    name: str, encoding: str, inference: dict[str, float], expected: tuple[int, float, float]
+    name: str, encoding: str, inference: dict[str, object], expected: tuple[int, float, float]
 ) -> None:
     recipe = md.Recipe().replacing("inference", **inference).replacing("design", encoding=encoding)
     engine = design_inference(md.make_strategy(name, encoding), recipe, KINDS[encoding])

@@ -36,6 +36,9 @@ def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
         ("[[prior]]\nkind = 'pixels:3'\nscale = 1", "prior.0.kind"),
         ("[design]\norder = 'ascending:2'", "design.order"),
         ("[coils]\nmaps = 'espirit:7'", "coils.maps"),
+        ("[inference]\nvariances = 'control-variate:0'", "inference.variances"),
+        ("[inference]\nvariances = 'exact:0.1'", "inference.variances"),
+        ("[inference]\nsolver = 'irls:nan'", "inference.solver"),
         ("[[prior]]\nkind = 'pixels'\nscale = 1\nisotropic = 1", "prior.0.isotropic"),
         ("[constraints]\nforbid = 'a'", "constraints.forbid"),
         ("[constraints]\nmax_jump = 0", "constraints.max_jump"),
@@ -208,9 +211,9 @@ def test_settings_are_frozen_and_plain_for_a_manifest() -> None:
     ],
 )
 def test_solvers_and_variances_by_name(name: str, kind: type) -> None:
-    known = {"samples": 7, "inner_tolerance": 0.5}
-    chosen = {"variances" if kind.__module__.startswith("mri_design.variances") else "solver": name}
-    made = md.Recipe.of({"inference": known | chosen}).inference.engine()
+    chosen = {"solver": "irls:0.5"}
+    chosen |= {"variances": name} if kind.__module__.startswith("mri_design.variances") else {"solver": f"{name}:5e-1"}
+    made = md.Recipe.of({"inference": {"samples": 7} | chosen}).inference.engine()
     assert kind in (type(made.variances), type(made.inner))
     assert (getattr(made.variances, "samples", 7), getattr(made.variances, "steps", 7)) == (7, 7)
     assert made.inner.tolerance == 0.5

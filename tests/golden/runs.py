@@ -41,7 +41,7 @@ LANCZOS = _recipe(
 PHASE = _recipe('[phase]\nmodel = "aware"')
 LOCAL = _recipe(
     '[reconstruction]\nband_factors = false\n[phase]\nmodel = "modulus"\n'
-    '[inference]\nsamples = 4\ntolerance = 0.2\nsolver_tolerance = 0.1\ninner_tolerance = 1e-3\nsolver = "admm"\n'
+    '[inference]\nsamples = 4\ntolerance = 0.2\nvariances = "control-variate:0.1"\nsolver = "admm:1e-3"\n'
     '[[prior]]\nkind = "pixels"\nscale = 100.0\ntau_limit = 0.4\n'
     '[[prior]]\nkind = "differences"\nscale = 10.0',
 )
