@@ -543,7 +543,7 @@ def require_offers(
     shape: tuple[int, ...] = (),
     relief: str = "",
 ) -> None:
-    """Refuse a site that lacks a capability that its user needs, or visibly does not have one that it claims.
+    """Refuse a site that lacks a capability that its user needs, or claims one that it visibly does not have.
 
     Parameters
     ----------
@@ -596,10 +596,10 @@ def refusal(
         lacking, instead = "does not say that its log has a second derivative", _SAY_SMOOTH
     if need == "bound" and not fault and isinstance(site, SuperGaussian) and not departure_from_super_gaussian(site):
         lacking, instead = "does not say that it is super-Gaussian", _SAY_BOUND
-    asked = {"g"}.union(*ENGINES.values())
+    needed_by_some = {"g"}.union(*ENGINES.values())
     able = [name for name, needed in ENGINES.items() if name != user and offers is not None and needed <= offers]
     others = " or ".join(filter(None, (", ".join(able[:-1]), *able[-1:])))
-    ways = [f"infer with {others}"] if able and need in asked else []
+    ways = [f"infer with {others}"] if able and need in needed_by_some else []
     cure = ", or ".join(filter(None, (*ways, instead)))
     sentences = [relief, f"{cure[0].upper()}{cure[1:]}." if cure else ""]
     return InputError(

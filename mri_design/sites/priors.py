@@ -573,7 +573,7 @@ class ShiftedMixture(MovingSite):
     -----
     TR-175 appendix A.4. For any responsibilities q that add up to one and widths gamma_k,
     log t >= -1/2 sum_k q_k ((s / sigma - c_k)^2 / gamma_k + h_k(gamma_k) - 2 log w_k + 2 log q_k), a Gaussian form with
-    precision pi = sum_k q_k / gamma_k and slope b = sum_k q_k c_k / gamma_k, both moving. Beside a tangent z pi of
+    precision pi = sum_k q_k / gamma_k and slope b = sum_k q_k c_k / gamma_k, both moving. Next to a tangent z pi of
     log|A| its minimum over q and gamma is closed: psi(s) = -2 log sum_k w_k exp g_k((s / sigma - c_k)^2 + z).
     """
 

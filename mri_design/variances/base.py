@@ -133,7 +133,7 @@ class SolvedDraws:
     convergence : Convergence
         Of ``draws``; ``matvecs`` counts the products for ``further`` too.
     going_on : int array, optional
-        The numbers of those draws that were solved further; None where the bias is not asked for, or is zero.
+        The numbers of those draws that were solved further; None where no bias is wanted, or it is zero.
     further : array, shape (len(going_on), *image shape), optional
         The same draws after that, extrapolated if the others are.
     left : float

@@ -1,4 +1,4 @@
-"""Nobody asks a site for its class, no engine knows another, and refusals name engines by what these really need."""
+"""No package asks a site for its class, no engine knows another, and refusals name engines by what these need."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _gap(one: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def make(tree: str, folder: str, *names: str) -> None:
-    """Make these runs, and keep their outcomes beside their folders, with the seconds of worker processes, too."""
+    """Make these runs, and keep their outcomes next to their folders, with the seconds of worker processes, too."""
     for name in names:
         before = sum(os.times()[:4])
         outcome = carried_out(name, Path(folder), tree=Path(tree))

@@ -121,13 +121,13 @@ def chosen(names: list[str], runs: dict[str, object]) -> list[str]:
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("runs", nargs="*", help="all, if none is named")
-    asked.add_argument("--against", help="a commit, or a file of an earlier --out")
-    asked.add_argument("--rounding", type=float, default=0.0, help="part of an array's largest modulus")
-    asked.add_argument("--turns", type=int, default=1, help="of several, processor seconds are compared")
-    asked.add_argument("--out", type=Path, help="keep the outcomes of the working tree as .npz")
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="*", help="all, if none is named")
+    parser.add_argument("--against", help="a commit, or a file of an earlier --out")
+    parser.add_argument("--rounding", type=float, default=0.0, help="part of an array's largest modulus")
+    parser.add_argument("--turns", type=int, default=1, help="of several, processor seconds are compared")
+    parser.add_argument("--out", type=Path, help="keep the outcomes of the working tree as .npz")
+    given = parser.parse_args()
     names = chosen(given.runs, runs_of(ROOT))
     recorded = bool(given.against) and Path(given.against).is_file()
     trees = [] if recorded or not given.against else [unpacked(given.against)]

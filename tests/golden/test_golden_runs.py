@@ -1,6 +1,6 @@
 """What the golden runs leave on every processor: the first lines chosen, errors within 2 %, files and fields.
 
-Whether a change keeps every bit is asked by ``make golden``, of two versions on one machine.
+Whether a change keeps every bit is the question of ``make golden``, which compares two versions on one machine.
 """
 
 from collections.abc import Callable

@@ -52,14 +52,14 @@ def test_a_loop_that_another_process_wrote_over_is_compiled_anew(tmp_path: Path)
         "    x = np.arange(1, 9, dtype=number); print(pulled(x, 3 * x, 0.5))"
     )
 
-    def told() -> str:
+    def printed() -> str:
         done = subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True, text=True)
         return done.stdout
 
-    first = told()
+    first = printed()
     single, double = sorted(tmp_path.rglob("*_pulled*.nbc"))
     double.write_bytes(single.read_bytes())
-    assert told() == first
+    assert printed() == first
     assert double.read_bytes() != single.read_bytes()  # it is kept again
 
 

@@ -37,7 +37,7 @@ def together(values: tuple[Array, ...]) -> Array:
 def scan_like(lines, shape, prior, coils=1):
     """A model and site precisions that vary as those of an image, small on a square's edge and large elsewhere.
 
-    ``prior`` is "differences" or the name of a wavelet, beside pixels.
+    ``prior`` is "differences" or the name of a wavelet, next to pixels.
     """
     sparsity = FiniteDifferences(shape) if prior == "differences" else Wavelet(shape, prior, 2)
     analyses = {"pixels": Identity(shape), "sparsity": sparsity}
