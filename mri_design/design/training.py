@@ -391,7 +391,7 @@ class TrainingResidual(ChoosesByScore):
     """
 
     scans: tuple[ReferenceSlice, ...] = ()
-    reconstruct: Callable[[int, Sequence[int]], Array] | None = None
+    reconstruct: Reconstruct | None = None
     neighbours: tuple[float, ...] = (0.25,)
     reach: float = 2.0
     name: str = "residual-greedy"
@@ -402,9 +402,7 @@ class TrainingResidual(ChoosesByScore):
         """Whether the posterior mean is the reconstruction."""
         return self.reconstruct is None
 
-    def knowing(
-        self, scans: Sequence[ReferenceSlice], reconstruct: Callable[[int, Sequence[int]], Array] | None = None
-    ) -> TrainingResidual:
+    def knowing(self, scans: Sequence[ReferenceSlice], reconstruct: Reconstruct | None = None) -> TrainingResidual:
         """This rule with the training scans; ``reconstruct``, if given, replaces the posterior mean."""
         return replace(self, scans=tuple(scans), reconstruct=reconstruct)
 

@@ -6,33 +6,19 @@ import pytest
 
 import mri_design as md
 from mri_design.design import (
-    CentredLines,
     DesignEngine,
     DesignView,
     InformationGain,
     LineCandidates,
-    LowPass,
-    RegularLines,
     Strategy,
-    VariableDensity,
 )
 from mri_design.readouts import LineConstraints, longest_walk, open_moves
 from mri_design.variances import ControlVariate
 from tests.design.conftest import make_slice
+from tests.design.strategies.test_fixed import RULES
 from tests.refusals import refused
 
-EVEN = CentredLines(spread="even", centre_fraction=0.08, name="fastmri-equispaced")
-GOLDEN = CentredLines(spread="golden", centre_fraction=0.08, name="golden-ratio")
 ALL = np.ones(32, dtype=bool)
-RULES: list[Strategy] = [
-    LowPass(),
-    CentredLines(),
-    VariableDensity(),
-    EVEN,
-    GOLDEN,
-    RegularLines(),
-    *(VariableDensity(draw=draw) for draw in ("jittered", "systematic", "golden", "half")),
-]
 ASKED = {
     "forbidden": LineConstraints(forbidden=(0, 1, 14, 20, 31)),
     "required": LineConstraints(required=(3, 29), centre=4),
@@ -53,7 +39,9 @@ def finished(rule: Strategy, constraints: LineConstraints, target: int, seed: in
     return candidates
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{getattr(rule, 'draw', '')}")
+@pytest.mark.parametrize(
+    "rule", RULES, ids=lambda rule: f"{rule.name}-{getattr(rule, 'draw', '')}-{getattr(rule, 'power', '')}"
+)
 def test_every_rule_obeys(rule: Strategy) -> None:
     for asked, seed, target in ((asked, *of) for asked in ASKED.values() for of in ((0, 12), (1, 15), (2, 18))):
         lines = finished(rule, asked, target, seed).acquired

@@ -93,28 +93,21 @@ def test_centre_counts(rule: Strategy, n_lines: int, target: int, start: int) ->
     assert rule.default_start(LineReadouts((n_lines, 1)), target) == start
 
 
-def test_random_lines_are_uniform_over_what_remains() -> None:
-    measurable = np.ones(20, dtype=bool)
-    measurable[:2] = False
-    candidates = LineCandidates(measurable, centre_lines(measurable, 4), 5, 4)
-    picks = [CentredLines().choose(DesignView(candidates), np.random.default_rng(s)).line for s in range(2800)]
-    counts = np.bincount(picks, minlength=20)
-    assert counts[~candidates.remaining].sum() == 0
-    assert chisquare(counts[candidates.remaining]).pvalue > 0.001
-
-
 @pytest.mark.parametrize(
-    "rule", [VariableDensity(family="polynomial", power=3.0), VariableDensity(family="gaussian", power=6.0)]
+    "rule",
+    [CentredLines(), VariableDensity(power=3.0), VariableDensity(family="gaussian", power=6.0)],
 )
-def test_draws_follow_the_density(rule: VariableDensity) -> None:
-    candidates = LineCandidates(np.ones(17, dtype=bool), (8,), 2, 1)
+def test_draws_follow_the_density_over_what_remains(rule: CentredLines | VariableDensity) -> None:
+    measurable = np.ones(17, dtype=bool)
+    measurable[:2] = False
+    candidates = LineCandidates(measurable, (8,), 2, 1)
     picks = [rule.choose(DesignView(candidates), np.random.default_rng(s)).line for s in range(6000)]
     left = candidates.remaining
-    density = rule.density(candidates.frequencies)[left]
-    counts = np.bincount(picks, minlength=17)[left]
-    likely = density / density.sum() * 6000 > 5
+    every = np.bincount(picks, minlength=17)
+    density = (rule.density(candidates.frequencies) if isinstance(rule, VariableDensity) else np.ones(17))[left]
+    likely, counts = density / density.sum() * 6000 > 5, every[left]
     expected = density[likely] / density[likely].sum() * counts[likely].sum()
-    assert chisquare(counts[likely], expected).pvalue > 0.001
+    assert every[~left].sum() == 0 and chisquare(counts[likely], expected).pvalue > 0.001
 
 
 def test_densities_are_the_formulas_of_their_families() -> None:

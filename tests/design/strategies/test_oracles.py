@@ -16,7 +16,6 @@ from mri_design.design import (
     OracleResidual,
     ReferenceSlice,
     TrainedDesign,
-    TrainedOrder,
     TrainingResidual,
     expected_energies,
 )
@@ -150,28 +149,6 @@ def learnt() -> TrainedDesign:
         profile[row, list(ORDER[: 3 + row])] = 1e-6
     errors = np.linspace(0.5, 0.1, 5)
     return TrainedDesign(grid=(16, 16), lines=ORDER, n_start=3, profile=profile, errors=errors, rule="residual-greedy")
-
-
-def test_the_order_is_followed_past_lines_without_data_and_the_last_residual_goes_on(
-    learnt: TrainedDesign, rng: np.random.Generator
-) -> None:
-    measurable, rule = np.ones(16, dtype=bool), TrainedOrder(design=learnt)
-    measurable[3] = False
-    assert rule.default_start(LineReadouts((16, 16)), 7) == 3
-    candidates = LineCandidates(measurable, ORDER[:3], 15, 3)
-    while len(candidates.acquired) < 15:
-        candidates = candidates.after(rule.choose(DesignView(candidates), rng).line)
-    assert candidates.acquired[3:6] == ORDER[4:]
-    rest = candidates.acquired[6:]
-    assert list(rest) == sorted(rest, key=lambda line: -learnt.profile[-1, line])
-
-
-def test_another_grid_is_refused(learnt: TrainedDesign) -> None:
-    with refused("trained design"):
-        TrainedOrder(design=learnt).default_start(LineReadouts((24, 24)), 8)
-    view = DesignView(LineCandidates(np.ones(24, dtype=bool), (12,), 8, 1))
-    with refused("trained design"):
-        TrainedOrder(design=learnt).choose(view, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
