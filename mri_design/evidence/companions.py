@@ -28,7 +28,7 @@ from mri_design.design.engine import found_energies
 from mri_design.errors import InputError
 from mri_design.estimation.map_estimate import MaximumAPosteriori
 from mri_design.evidence.error_bars import share_measured
-from mri_design.evidence.held_back import FEWEST, HeldBack
+from mri_design.evidence.held_back import CLEARLY, FEWEST, HeldBack
 from mri_design.inference.base import StepInfo, WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
@@ -349,10 +349,8 @@ def register(fixed: Image, moving: Image) -> RigidMotion:
     Raises
     ------
     InputError
-        For other shapes, or an image without signal.
+        For an image without signal.
     """
-    if fixed.ndim != 2 or fixed.shape != moving.shape:
-        raise InputError("images", f"shapes {fixed.shape} and {moving.shape}", "two images (ky, kx) of one shape")
     stays, moves = (_grey(image) for image in (fixed, moving))
     most = LARGEST_SHIFT * min(fixed.shape)
     step = max(1, min(fixed.shape) // COARSE)
@@ -505,8 +503,6 @@ def _smooth(image: Array) -> Array:
     return np.asarray(scipy.ndimage.gaussian_filter(image.astype(np.float64), SMOOTH, mode="wrap"))
 
 
-CLEARLY = 1.5
-"""Standard errors by which lines held back have to be predicted better with a companion."""
 LEAST_GAIN = 0.03
 """Mean logarithm of the energy left unpredicted without over that with it, where half of the lines are measured."""
 JUDGED_AT = 0.25

@@ -35,20 +35,20 @@ from mri_design.readouts import Readouts
 Numbers = NDArray[np.float64]
 FEWEST = 4
 """Lines that a choice between models takes."""
+CLEARLY = 1.5
+"""Standard errors of the mean by which a model has to predict the lines held back better than the first one does."""
 NARROW_CENTRE = 8
 """Lines nearest to DC that replace the unbroken run where companions are judged and that run leaves fewer
 than `FEWEST` to hold back, but half as many (results/companions/few-held-back.md)."""
 
 
-def best_model(energies: Numbers, *, margin: float = 1.0) -> int:
-    """The model with the smallest mean log innovation energy; the first one unless another is clearly better.
+def best_model(energies: Numbers) -> int:
+    """The model with the smallest mean log innovation energy; the first one unless another is better by `CLEARLY`.
 
     Parameters
     ----------
     energies : float array, shape (lines, models)
         Sum of |measured - predicted|^2 over every measured line, under every model; the first model is the safe one.
-    margin : float
-        Standard errors of the mean paired difference by which another model has to be better than the first.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def best_model(energies: Numbers, *, margin: float = 1.0) -> int:
         return 0
     gains: Numbers = np.log(energies[:, :1]) - np.log(energies)
     mean, error = gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(len(energies))
-    eligible = np.where(mean > margin * error, mean, -np.inf)
+    eligible = np.where(mean > CLEARLY * error, mean, -np.inf)
     eligible[0] = 0
     return int(np.argmax(eligible))
 
@@ -179,10 +179,6 @@ def hold_back(
     return HeldBack(replace(slice_model, alike=None), tuple(known), tuple(held), engine, seed, level)
 
 
-CLEARLY = 1.5
-"""Standard errors by which a model has to predict the lines held back better than moduli do."""
-
-
 @dataclass(frozen=True)
 class PhaseChoice:
     """The model of a slice's phase that its own lines have chosen.
@@ -251,7 +247,7 @@ def choose_phase(
         images.append(engine.image_at(model, WarmStart(start.mean, _shared_out(start.z, model))))
         energies.append(found_energies(without.slice_model, images[-1], without.held))
     table = np.transpose(energies)
-    number = best_model(table, margin=CLEARLY)
+    number = best_model(table)
     gain = 1 - float(np.exp(np.mean(np.log(table[:, number]) - np.log(table[:, 0]))))
     return PhaseChoice(
         candidates[number].phase, len(without.held), gain, images[number], without.slice_model.candidates.unit
