@@ -172,14 +172,14 @@ def export(
     are known, the coil maps as NAME_maps); samples along a trajectory to .npz and .cfl (with NAME_traj); images to
     .nii.gz and .nii (NIfTI), .dcm (DICOM, one file for each slice), .npz and .npy. What a format cannot hold is named.
     """
-    from mri_design.runs.export import convert_file, export_run, format_of
+    from mri_design.runs.export import convert_file, export_run
 
     extents = options.extents_of(field_of_view)
     if Path(source).is_dir():
-        form = format_of(out)
         if spare := [name for name, value in {"slices": slices, "encoding": encoding}.items() if value is not None]:
             raise UsageError(f"--{spare[0]} is for a file, and {source} is the folder of a run: leave it out")
-        made = export_run(Path(source), form, out, field_of_view=extents, sequence=played.request(form == "seq"))
+        sequence = played.request(out.suffix == ".seq")
+        made = export_run(Path(source), out, field_of_view=extents, sequence=sequence)
         return terminal.written(made, overwrite=overwrite, quiet=quiet)
     from mri_design.experiment.inputs import ALL_SLICES, SliceChoice
     from mri_design.kinds import gridded_kinds

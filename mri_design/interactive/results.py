@@ -111,7 +111,7 @@ def exported(
     if field_of_view is not None:
         wanted = "two positive numbers of metres, along ky and kx, as (0.22, 0.22)"
         number_array("field_of_view", field_of_view, wanted=wanted, shape=(2,), kind="positive")
-    made = export_run(run, form, Path(named_file(path)), field_of_view=field_of_view)
+    made = export_run(run, Path(named_file(path)), form=form, field_of_view=field_of_view)
     write_made_files(made, overwrite=overwrite)
     return list(made.sentences)
 

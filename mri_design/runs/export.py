@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, UnknownNameError, UsageError, option
+from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.tables import csv_text
 from mri_design.experiment.inputs import (
     ALL_SLICES,
@@ -130,9 +130,9 @@ Extents = tuple[float, float] | None
 
 def export_run(
     source: Path | StoredRun,
-    form: str,
     out: Path,
     *,
+    form: str = "",
     field_of_view: Extents = None,
     sequence: SequenceRequest | None = None,
 ) -> MadeFiles:
@@ -144,10 +144,10 @@ def export_run(
     ----------
     source : Path or StoredRun
         Folder of a design, a reconstruction or a protocol; or a run that has been read, or was never stored.
-    form : str
-        One of `FORMATS`.
     out : Path
-        The file.
+        The file; the ending of its name is the format, one of `FORMATS`.
+    form : str
+        The only format that is wanted, by its name; any by default.
     field_of_view : tuple of float, optional
         (ky, kx) in metres; by default that of the scan, if its file states one.
     sequence : SequenceRequest, optional
@@ -156,7 +156,7 @@ def export_run(
     Raises
     ------
     UsageError
-        For an unknown format or the wrong ending of the file's name; where the folder holds no finished run, or not
+        For an ending of another format or of none; where the folder holds no finished run, or not
         what the format is about.
     InputError
         Where a file of the run cannot be used, or a sequence cannot be had on the scanner.
@@ -165,11 +165,11 @@ def export_run(
     MissingPackageError
         Where the format needs a package that is not installed.
     """
-    if form not in FORMATS:
-        raise UnknownNameError("format", form, FORMATS)
-    endings, write = FORMATS[form]
-    if ending_of(out, endings) is None:
-        raise UsageError(f"{out.name} is no file name ending in {' or '.join(endings)}, as the format {form} needs")
+    formats = {form: FORMATS[form]} if form else FORMATS
+    write = next((write for endings, write in formats.values() if ending_of(out, endings) is not None), None)
+    if write is None:
+        every = [ending for endings, _ in formats.values() for ending in endings]
+        raise UsageError(f"{out.name} has no ending of a format: end it in {' or '.join(every)}")
     run = read_run(source) if isinstance(source, Path) else source
     return write(run, out, field_of_view, sequence)
 
@@ -413,21 +413,6 @@ FORMATS: Mapping[str, tuple[tuple[str, ...], _Writer]] = {
     "seq": ((".seq",), _seq),
 }
 """Formats: how their files may be called, and what makes them."""
-
-
-def format_of(out: Path) -> str:
-    """The name of the format that the ending of a file's name means, one of `FORMATS`.
-
-    Raises
-    ------
-    UsageError
-        For another ending.
-    """
-    for form, (endings, _) in FORMATS.items():
-        if ending_of(out, endings) is not None:
-            return form
-    every = [ending for endings, _ in FORMATS.values() for ending in endings]
-    raise UsageError(f"{out.name} has no ending of a format: end it in {_listed(every)}")
 
 
 _PARTS = (

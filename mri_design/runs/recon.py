@@ -452,14 +452,14 @@ class ScanSlices:
         left = [number for number in numbers if number not in kept.facts]
         places = {number: self._places.get(number) for number in range(self._count)}
         near = {number: self._around.of(number, self.numbering, places) for number in left}
-        asked = sorted({other for found in near.values() for weights in found.values() for other in weights})
-        missing = [number for number in asked if number not in kept.neighbours]
+        wanted = sorted({other for found in near.values() for weights in found.values() for other in weights})
+        missing = [number for number in wanted if number not in kept.neighbours]
         jobs, ahead = max(1, min(work.jobs, max(len(left), len(missing)))), AHEAD * work.jobs
         with Workers(self.shared, jobs, work.executor if self.several or missing else LOCAL) as workers:
             moduli = workers.map(neighbour_image, map(self.measured, missing), ahead)
-            for done, modulus in enumerate(moduli, len(asked) - len(missing) + 1):
+            for done, modulus in enumerate(moduli, len(wanted) - len(missing) + 1):
                 kept.add(*modulus)
-                show(volume.NEIGHBOURS, done, len(asked))
+                show(volume.NEIGHBOURS, done, len(wanted))
             items = (self.measured(number, volume.neighbours(near[number], kept.modulus)) for number in left)
             if one is not None and left:
                 model = replace(one.slice_model, companions=tuple(next(items).companions))

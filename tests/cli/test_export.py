@@ -10,6 +10,7 @@ import pydicom
 import pypulseq
 import pytest
 
+from mri_design import KSpaceData
 from mri_design.runs.export import DEFAULTS
 from mri_design.scan import SliceGeometry
 from mri_design.scan.io import read, read_pair
@@ -175,3 +176,18 @@ def test_coil_maps_are_kept_drawn_and_exported(run: Run, tmp_path: Path, work: P
     words = ("--maps", tmp_path / "a_maps.cfl", "--recipe", "coils.toml", "--out", tmp_path / "again")
     run("recon", tmp_path / "scan.cfl", *words, code=0)
     np.testing.assert_allclose(np.load(tmp_path / "again/recon.npy"), np.load(out / "recon.npy"), rtol=1e-3, atol=1e-3)
+
+
+def test_a_field_of_view_that_nobody_knows_is_not_invented_on_the_way(run: Run, work: Path, tmp_path: Path) -> None:
+    previous = "scan.npz"
+    for name in ("a.h5", "b.cfl", "c.npz", "d.mrd"):
+        run("export", previous, tmp_path / name, code=0)
+        previous = str(tmp_path / name)
+        scan = read(previous, isolated=False)
+        assert isinstance(scan, KSpaceData) and scan.geometry is None
+    out = tmp_path / "run"
+    run("recon", previous, "--recipe", "fast.toml", "--out", out, code=0)
+    run("export", out, "--out", tmp_path / "s.seq", code=2)
+    run("export", out, "--out", tmp_path / "i.dcm", code=0)
+    image = pydicom.dcmread(tmp_path / "i.dcm")
+    assert "PixelSpacing" not in image and "SliceThickness" not in image

@@ -233,7 +233,7 @@ def test_sigpy_reconstructs_from_the_same_files(tmp_path: Path) -> None:
     write_made_files(convert_file(str(tmp_path / "scan.npz"), tmp_path / "scan.cfl", Recipe()))
     image = np.zeros(INTEROPERABLE, np.complex64)
     run = StoredRun(mask=measured, chosen=tuple(LINES), readouts="lines", image=image)
-    write_made_files(export_run(run, "cfl", tmp_path / "mask.cfl"))
+    write_made_files(export_run(run, tmp_path / "mask.cfl"))
     pixels = np.eye(INTEROPERABLE[0] * INTEROPERABLE[1]).reshape(-1, 1, *INTEROPERABLE)
     columns = to_kspace(scan.coil_maps[0] * pixels)[:, :, measured].reshape(len(pixels), -1)
     precision = columns.conj() @ columns.T + WEIGHT * np.eye(len(pixels))

@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -186,10 +187,10 @@ def _sequence(resolution: float | None = None) -> SequenceRequest:
 
 def test_csv_and_npy_have_the_order_of_measurement(folder: Callable[..., Path], tmp_path: Path) -> None:
     path, table, array = folder(acquired=TRAINS), tmp_path / "o.csv", tmp_path / "o.npy"
-    text = export_run(path, "csv", table).files[table].decode()
+    text = export_run(path, table).files[table].decode()
     rows = ["order,line,ky,shot,echo", "0,3,-5,0,1", "1,9,1,0,2", "2,0,-8,1,1", "3,12,4,1,2", "4,8,0,2,1"]
     assert text.splitlines() == rows
-    lines = np.load(io.BytesIO(export_run(path, "npy", array).files[array]))
+    lines = np.load(io.BytesIO(export_run(path, array).files[array]))
     assert lines.tolist() == [line for train in TRAINS for line in train]
 
 
@@ -198,7 +199,7 @@ def test_cfl_has_the_mask_over_the_grid_and_the_coil_maps_along_its_axes(folder,
     parts = OTHERWISE["samples"] if kind == "samples" else {}
     maps = None if kind == "mask alone" else np.ones((3, *IMAGE.shape), np.complex64)
     path = folder(images=kind != "mask alone", maps=maps, **parts)
-    files = export_run(path, "cfl", tmp_path / "m.cfl").files
+    files = export_run(path, tmp_path / "m.cfl").files
     sizes = [file.split(b"\n")[1].split() for name, file in sorted(files.items()) if name.suffix == ".hdr"]
     assert [b" ".join(size[:3]) for size in sizes] == [axes] * len(sizes)
     assert len(sizes) == 1 or sizes[1][3] == b"3"
@@ -218,7 +219,7 @@ def test_cfl_has_the_mask_over_the_grid_and_the_coil_maps_along_its_axes(folder,
     ],
 )
 def test_nifti_has_magnitude_error_bars_and_the_sizes_that_are_known_or_given(folder, tmp_path, place, extents, zooms):
-    write_made_files(export_run(folder(place=place), "nifti", tmp_path / "i.nii.gz", field_of_view=extents))
+    write_made_files(export_run(folder(place=place), tmp_path / "i.nii.gz", field_of_view=extents))
     image, std = (nibabel.load(tmp_path / name) for name in ("i.nii.gz", "i_std.nii.gz"))
     np.testing.assert_allclose(image.get_fdata()[:, :, 0].T, np.abs(IMAGE), rtol=1e-6)
     np.testing.assert_array_equal(np.asarray(std.dataobj)[:, :, 0].T, STD)
@@ -228,7 +229,7 @@ def test_nifti_has_magnitude_error_bars_and_the_sizes_that_are_known_or_given(fo
 
 
 def test_dicom_has_both_images_in_one_study(folder: Callable[..., Path], tmp_path: Path) -> None:
-    exported = export_run(folder(), "dicom", tmp_path / "i.dcm")
+    exported = export_run(folder(), tmp_path / "i.dcm")
     image, std = (pydicom.dcmread(io.BytesIO(exported.files[tmp_path / name])) for name in ("i.dcm", "i_std.dcm"))
     assert image.StudyInstanceUID == std.StudyInstanceUID
     assert [image.SeriesDescription, std.SeriesDescription] == ["magnitude", "standard deviation"]
@@ -238,37 +239,39 @@ def test_dicom_has_both_images_in_one_study(folder: Callable[..., Path], tmp_pat
 
 @pytest.mark.parametrize("images", [True, False])
 def test_mrd_has_the_grid_and_says_what_is_not_known(folder: Callable[..., Path], tmp_path: Path, images: bool) -> None:
-    exported = export_run(folder(images=images), "mrd", tmp_path / "s.h5")
+    exported = export_run(folder(images=images), tmp_path / "s.h5")
     columns = 12 if images else 16
     assert f"<x>{columns}</x><y>16</y><z>1</z>".encode() in exported.files[tmp_path / "s.h5"]
     (tmp_path / "s.h5").write_bytes(exported.files[tmp_path / "s.h5"])
     assert summary(tmp_path / "s.h5", isolated=False).geometry is None
     if not images:
         with pytest.raises(UsageError):
-            export_run(tmp_path / "run", "nifti", tmp_path / "i.nii")
+            export_run(tmp_path / "run", tmp_path / "i.nii")
 
 
 def test_seq_takes_what_the_run_knows_and_asks_for_the_rest(folder: Callable[..., Path], tmp_path: Path) -> None:
     out, path = tmp_path / "l.seq", folder(place=PLACED)
-    text = export_run(path, "seq", out, sequence=_sequence()).files[out]
+    text = export_run(path, out, sequence=_sequence()).files[out]
     assert b"\nFOV 0.03 0.032 0.005 \nFlipAngle 20 " in text and b"\nMatrix 12 16 1 \n" in text
     with refused("resolution"):
-        export_run(path, "seq", out, field_of_view=(0.2, 0.2), sequence=_sequence(0.0333))
+        export_run(path, out, field_of_view=(0.2, 0.2), sequence=_sequence(0.0333))
     path = folder(acquired=TRAINS, images=False)
     with pytest.raises(UsageError):
-        export_run(path, "seq", out, sequence=_sequence())
-    exported = export_run(path, "seq", out, field_of_view=(0.24, 0.2), sequence=_sequence(0.01))
+        export_run(path, out, sequence=_sequence())
+    exported = export_run(path, out, field_of_view=(0.24, 0.2), sequence=_sequence(0.01))
     assert b"\nMatrix 20 16 1 \n" in exported.files[out] and b"\nEchoTrainLength 2 " in exported.files[out]
 
 
 def test_names_end_as_their_format_does(tmp_path: Path) -> None:
-    for form, name in [("tiff", "a.tiff"), *((form, name) for form in FORMATS for name in ("a.txt", ".nii", ".npy"))]:
+    for form, name in product(("", *FORMATS), ("a.txt", "a.tiff", ".nii", ".npy")):
         with pytest.raises(UsageError):
-            export_run(tmp_path, form, tmp_path / name)
+            export_run(tmp_path, tmp_path / name, form=form)
+    with pytest.raises(UsageError):
+        export_run(tmp_path, tmp_path / "a.csv", form="nifti")
 
 
 def test_files_that_are_there_stay_unless_they_may_go(folder: Callable[..., Path], tmp_path: Path) -> None:
-    exported = export_run(folder(), "cfl", tmp_path / "new" / "m.cfl")
+    exported = export_run(folder(), tmp_path / "new" / "m.cfl")
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "m.hdr").write_text("somebody's")
     with pytest.raises(UsageError):
