@@ -60,7 +60,8 @@ from mri_design.runs.recon_slices import (
     Stages,
     calibrated,
     coverage_of,
-    image_of,
+    finished,
+    images_of,
     neighbour_image,
     other_scans,
     recipe_for,
@@ -446,9 +447,10 @@ class ScanSlices:
         """Reconstruct what is left, neighbours first: what is known of a slice to show, and its images.
 
         Each is kept as soon as it is finished, and of several one in the middle that shows signal is shown. ``one`` is
-        the only slice, calibrated.
+        the only slice, calibrated: its image is returned with all that is only known in memory.
         """
         work, numbers, show = self._work, self.numbers, self._work.progress.show
+        made: tuple[KnownSlice, list[NamedImage]] | None = None
         left = [number for number in numbers if number not in kept.facts]
         places = {number: self._places.get(number) for number in range(self._count)}
         near = {number: self._around.of(number, self.numbering, places) for number in left}
@@ -463,20 +465,23 @@ class ScanSlices:
             items = (self.measured(number, volume.neighbours(near[number], kept.modulus)) for number in left)
             if one is not None and left:
                 model = replace(one.slice_model, companions=tuple(next(items).companions))
-                kept.add(*image_of(self.shared, replace(one, slice_model=model), self._stages))
+                made = images_of(self.shared, replace(one, slice_model=model), self._stages)
+                kept.add(*finished(self.shared, *made))
             if self.several:
                 show(SLICES, len(numbers) - len(left), len(numbers))
-            for made in workers.map(slice_image, items, ahead):
-                kept.add(*made)
+            for image in workers.map(slice_image, items, ahead):
+                kept.add(*image)
                 show(SLICES, len(kept.facts), len(numbers))
         if self._stages is not None:
             self._stages.begin(REPORT)
         show(REPORT, 0, 1)
+        if made is not None:
+            return made
         bright = [number for number in self.first_frame if not kept.facts[number].noise_only] or self.first_frame
         shown = bright[len(bright) // 2]
         known = one or self.calibrated(replace(self.measured(shown), companions=()))
-        image = Image.kept(kept.arrays(shown), kept.facts[shown].image)
-        return known.judged(self.recipe.reconstruction.method, image)
+        again = Image.kept(kept.arrays(shown), kept.facts[shown].image)
+        return known.judged(self.recipe.reconstruction.method, again)
 
     def report_images(self, facts: Mapping[int, SliceFacts]) -> None:
         """Report which other images were used, and which slices hold noise only or exceed their field of view."""

@@ -232,9 +232,8 @@ The arrays are ``recon`` (ky, kx), and where there are some ``std``, ``noise``, 
 """
 
 
-def image_of(shared: Shared, known: KnownSlice, stages: Stages | None = None) -> Finished:
-    """Reconstruct a calibrated slice; ``stages`` show how far it is."""
-    known, images = images_of(shared, known, stages)
+def finished(shared: Shared, known: KnownSlice, images: Sequence[NamedImage]) -> Finished:
+    """What is kept of the images of a slice, see `images_of`."""
     made, combined = images[0].reconstruction, known.scan.provenance.combined
     arrays = arrays_of(known, made, None if made.draws is None else known.shown_reference)
     panels, about = companion_pictures(made)
@@ -260,7 +259,7 @@ def image_of(shared: Shared, known: KnownSlice, stages: Stages | None = None) ->
 
 def slice_image(shared: Shared, measured: MeasuredSlice) -> Finished:
     """Calibrate and reconstruct one of several slices."""
-    made = image_of(shared, calibrated(shared, measured))
+    made = finished(shared, *images_of(shared, calibrated(shared, measured)))
     gc.collect()  # models and operators hold each other in circles, which would wait for many slices to be let go
     return made
 
