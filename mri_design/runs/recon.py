@@ -268,13 +268,13 @@ class ReconResult:
         return found
 
     def stored(self, *, arrays: bool = True) -> StoredImage:
-        """The run as its folder has it, with its ``arrays`` or without."""
+        """The run as its folder has it, of several slices with their ``arrays`` or without."""
         scan, found = self.scan, self.kept.arrays(self.shown)
         parts: dict[str, Any] = {"mask": self.mask, "chosen": self.lines, "status": self.status, "error": self.error}
-        parts |= {"coverage": self.coverage, "acceleration": self.acceleration} | dict.fromkeys(ARRAYS.values())
+        parts |= {"coverage": self.coverage, "acceleration": self.acceleration}
         if scan.several:
             found = {name: np.stack([*self.stack(name)]) for name in ARRAYS if arrays and name in found}
-            parts |= {
+            parts |= dict.fromkeys(ARRAYS.values()) | {
                 "scan": self.known.scan.name.partition("[")[0],
                 "part_of_scan": "",
                 "shown": self.shown,
@@ -285,9 +285,7 @@ class ReconResult:
                 "places": scan.places,
                 "sources": scan.sources,
             }
-        elif arrays:
-            parts["reference"] = self.known.shown_reference
-        parts |= {ARRAYS[name]: found[name] for name in ARRAYS if arrays and name in found}
+        parts |= {ARRAYS[name]: found[name] for name in ARRAYS if name in found}
         return run_of(self.known, self.images[0], **parts)
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
