@@ -607,24 +607,8 @@ class ImageStack:
         return np.abs(self.images) if np.iscomplexobj(self.images) else self.images.real
 
     def select_slice(self, index: int) -> ImageStack:
-        """The same with the one slice ``index`` (negative counts from the end).
-
-        Raises
-        ------
-        InputError
-            Where there is no such slice, or it is empty.
-        """
-        number = slice_number(index, self.n_slices)
-        if self.n_slices == 1:
-            return self
-        return replace(
-            self,
-            images=self.images[number : number + 1],
-            name=f"{self.name}[{number}]",
-            provenance=replace(self.provenance, slice=(number, self.n_slices)),
-            geometry=None if self.geometry is None else self.geometry.slice_after(number),
-            source=None if self.source is None else self.source.of_frame(number),
-        )
+        """`select_slices` of the one slice ``index`` (negative counts from the end)."""
+        return self.select_slices([index])
 
     def select_slices(self, numbers: Sequence[int]) -> ImageStack:
         """The same with some of the slices, in this order; their places are kept where they follow one another.
@@ -632,15 +616,20 @@ class ImageStack:
         Raises
         ------
         InputError
-            Where there is no such slice, or all are empty; of a single one as `select_slice`.
+            Where there is no such slice, or all are empty.
         """
-        if len(numbers) == 1:
-            return self.select_slice(numbers[0])
-        chosen = [slice_number(number, self.n_slices) for number in numbers]
-        geometry = None if self.geometry is None else self.geometry.slice_after(chosen[0])
-        if geometry is not None and chosen != list(range(chosen[0], chosen[-1] + 1)):
+        chosen, known = [slice_number(number, self.n_slices) for number in numbers], dict[str, Any]()
+        if self.n_slices == len(chosen) == 1:
+            return self
+        first = chosen[0]
+        geometry = None if self.geometry is None else self.geometry.slice_after(first)
+        if geometry is not None and chosen != list(range(first, chosen[-1] + 1)):
             geometry = replace(geometry, thickness=None, centre=None, phase=None, read=None, normal=None)
-        return replace(self, images=self.images[chosen], geometry=geometry)
+        if len(chosen) == 1:
+            known["name"] = f"{self.name}[{first}]"
+            known["provenance"] = replace(self.provenance, slice=(first, self.n_slices))
+            known["source"] = None if self.source is None else self.source.of_frame(first)
+        return replace(self, images=self.images[chosen], geometry=geometry, **known)
 
 
 def slice_number(index: object, count: int) -> int:
