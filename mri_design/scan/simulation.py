@@ -70,7 +70,9 @@ def bright_level(images: NDArray[Any], name: str) -> float:
     return level
 
 
-def fit_to_matrix(images: NDArray[Any], matrix: int | tuple[int, int] | None) -> NDArray[Any]:
+def fit_to_matrix(
+    images: NDArray[Any], matrix: int | tuple[int, int] | None, geometry: SliceGeometry | None = None
+) -> tuple[NDArray[Any], SliceGeometry | None]:
     """Pad a stack with zeros to the aspect of the matrix (centred), then resize to it.
 
     Parameters
@@ -79,12 +81,16 @@ def fit_to_matrix(images: NDArray[Any], matrix: int | tuple[int, int] | None) ->
         Square pixels are assumed. Nothing is cropped: the shorter side is padded.
     matrix : int, (int, int) or None
         Target grid (ky, kx); one number for a square, None to leave the images as they are.
+    geometry : SliceGeometry, optional
+        Size and place of the first image.
 
     Returns
     -------
-    float64 or complex128 array, shape (slice, ky, kx)
+    images : float64 or complex128 array, shape (slice, ky, kx)
         Where the matrix is smaller, a Gaussian low-pass (skimage's anti-aliasing) precedes linear
         interpolation; where it is larger, the interpolation adds no detail.
+    geometry : SliceGeometry or None
+        Of the first of them.
 
     Raises
     ------
@@ -92,35 +98,19 @@ def fit_to_matrix(images: NDArray[Any], matrix: int | tuple[int, int] | None) ->
         On a wrong matrix.
     """
     kind = np.complex128 if np.iscomplexobj(images) else np.float64
-    stack = images.astype(kind)
+    stack, (rows, columns) = images.astype(kind), images.shape[1:]
     if matrix is None:
-        checked_shape(stack.shape[1:], field="images")
-        return stack
+        checked_shape((rows, columns), field="images")
+        return stack, geometry
     target = checked_shape(matrix, field="matrix")
-    shape = _shape_with_aspect(stack.shape[1:], target)  # pixel n // 2 stays the centre
-    before = [new // 2 - old // 2 for new, old in zip(shape, stack.shape[1:], strict=True)]
-    after = [new - old - b for new, old, b in zip(shape, stack.shape[1:], before, strict=True)]
-    stack = np.pad(stack, ((0, 0), *zip(before, after, strict=True)))
-    if stack.shape[1:] == target:
-        return stack
-    return np.stack([_resized(image, target) for image in stack])
-
-
-def fitted_geometry(
-    geometry: SliceGeometry, shape: tuple[int, int], matrix: int | tuple[int, int] | None
-) -> SliceGeometry:
-    """Size and place of an image of a shape (row, column) after `fit_to_matrix`."""
-    if matrix is None:
-        return geometry
-    target = checked_shape(matrix, field="matrix")
-    return geometry.resampled(_shape_with_aspect(shape, target), target)
-
-
-def _shape_with_aspect(shape: tuple[int, ...], target: tuple[int, int]) -> tuple[int, int]:
-    rows, columns = shape
+    shape = rows, max(columns, round(rows * target[1] / target[0]))
     if rows * target[1] < columns * target[0]:
-        return max(rows, round(columns * target[0] / target[1])), columns
-    return rows, max(columns, round(rows * target[1] / target[0]))
+        shape = max(rows, round(columns * target[0] / target[1])), columns
+    before = [new // 2 - old // 2 for new, old in zip(shape, (rows, columns), strict=True)]  # pixel n // 2 stays
+    after = [new - old - b for new, old, b in zip(shape, (rows, columns), before, strict=True)]
+    stack = np.pad(stack, ((0, 0), *zip(before, after, strict=True)))
+    stack = stack if shape == target else np.stack([_resized(image, target) for image in stack])
+    return stack, None if geometry is None else geometry.resampled(shape, target)
 
 
 def _resized(image: NDArray[Any], target: tuple[int, int]) -> NDArray[Any]:
@@ -185,7 +175,7 @@ def simulate_scan(
     own = np.iscomplexobj(images.images)
     phase = phase or ("own" if own else "smooth")
     require_choice(("own", "smooth", "rough", "none") if own else ("smooth", "rough", "none"), phase=phase)
-    truth = fit_to_matrix(images.images, matrix)
+    truth, first = fit_to_matrix(images.images, matrix, images.geometry)
     if phase != "own":
         draw = {"smooth": smooth_phase, "rough": rough_phase, "none": lambda shape, rng: np.zeros(shape)}[phase]
         signed = np.abs(truth) if own else truth
@@ -196,8 +186,7 @@ def simulate_scan(
     coil_images = truth[:, None] if maps is None else maps * truth[:, None]
     known: dict[str, Any] = {"name": images.name, "header": {**images.header, "phase": phase}, "source": images.source}
     known["provenance"] = replace(images.provenance, simulated="images")
-    if images.geometry is not None:
-        first = fitted_geometry(images.geometry, images.images.shape[1:], matrix)
+    if first is not None:
         known["geometry"] = tuple(first.slice_after(number) for number in range(images.n_slices))
     made: KSpaceData = _noisy_scan(CentredFFT(shape)(coil_images), truth, maps, noise, rng, **known)
     return made

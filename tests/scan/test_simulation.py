@@ -186,10 +186,10 @@ def test_ellipse_reference_includes_the_coils_root_sum_of_squares(phase, monkeyp
 
 def test_detail_beyond_the_matrix_does_not_alias():
     stripes = np.tile([[1.0], [0.0], [0.0]], (64, 192))[None]  # three rows a cycle: beyond 64 rows' reach
-    fitted = simulation.fit_to_matrix(stripes, 64)[0]
+    fitted = simulation.fit_to_matrix(stripes, 64)[0][0]
     assert np.abs(fitted[4:-4] - 1 / 3).max() < 0.05  # picking rows would be off by 0.33
     fine = np.tile([[1.0], [0.0]], (96, 192))[None]
-    assert np.ptp(simulation.fit_to_matrix(fine, 80)[0, 4:-4]) < 0.2 < np.ptp(fine)
+    assert np.ptp(simulation.fit_to_matrix(fine, 80)[0][0, 4:-4]) < 0.2 < np.ptp(fine)
 
 
 @pytest.mark.parametrize(("shape", "matrix"), [((6, 5), (12, 10)), ((12, 9), (8, 6)), ((6, 10), 5), ((7, 4), None)])
@@ -197,9 +197,9 @@ def test_a_bright_spot_stays_where_it_was(shape: tuple[int, int], matrix: int | 
     rows, columns = np.meshgrid(np.arange(shape[0]), np.arange(shape[1]), indexing="ij")
     place = SliceGeometry((1.5, 2.0), 5.0, (1.0, 2.0, 3.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
     spot = np.exp(-((rows - shape[0] / 2 + 0.2) ** 2 + (columns - shape[1] / 2 - 0.1) ** 2) / 1.5)
-    fitted = simulation.fit_to_matrix(spot[np.newaxis], matrix)[0]
+    (fitted,), moved = simulation.fit_to_matrix(spot[np.newaxis], matrix, place)
     found = []
-    for image, geometry in ((spot, place), (fitted, simulation.fitted_geometry(place, shape, matrix))):
+    for image, geometry in ((spot, place), (fitted, moved)):
         middle = [np.average(np.arange(n), weights=image.sum(axis=1 - k)) for k, n in enumerate(image.shape)]
         corner = geometry.first_pixel((image.shape[0], image.shape[1]))
         found.append(np.add(corner[:2], [middle[1] * geometry.pixel[1], middle[0] * geometry.pixel[0]]))
