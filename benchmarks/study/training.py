@@ -15,7 +15,7 @@ from study.tuning import Show
 from mri_design.experiment.inputs import scan_sources
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.stored_designs import load_trained
-from mri_design.runs.protocol import TrainingRequest, run_training_of, training_rule
+from mri_design.runs.protocol import ProtocolRequest, run_training_of, training_rule
 from mri_design.runs.work import Progress, Work
 
 INFORMING = "residual-greedy"
@@ -79,7 +79,7 @@ def train_all(setting: Setting, ledger: Ledger, jobs: int, seed: int, show: Show
             lambda what, done, of, course=course: show(f"{course.name} {course.rule}: {what}", done, of)
         )
         run_training_of(
-            TrainingRequest(sources=sources, recipe=recipe, rule=rule, lines=course.lines),
+            ProtocolRequest(sources=sources, recipe=recipe, rule=rule, lines=course.lines),
             file,
             Work(seed=seed, jobs=jobs, progress=progress),
         )

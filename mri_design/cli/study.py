@@ -204,7 +204,7 @@ def protocol(
         return _order(rule, named, recipe, to, lines, acceleration)
     from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.kinds import KINDS, count_text
-    from mri_design.runs.protocol import ProtocolRequest, protocol_strategy, run_protocol_of
+    from mri_design.runs.protocol import ProtocolRequest, run_protocol_of
 
     request = ProtocolRequest(
         sources=named[: len(sources)],
@@ -215,7 +215,7 @@ def protocol(
         against=options.names_of(against or "low-pass,vd-polynomial"),
         swaps=swaps or 0,
         seeds=seeds or 5,
-        strategy=strategy or protocol_strategy(recipe),
+        strategy=strategy or "",
     )
     with to.opened(CHECKPOINT) as run:
         ended = run_protocol_of(request, run)
@@ -227,21 +227,15 @@ def _order(
 ) -> int:
     """Learn an order of lines, and write its file."""
     from mri_design.kinds import KINDS, count_text
-    from mri_design.runs.protocol import TrainingRequest, beginning_of, run_training_of, training_rule
+    from mri_design.runs.protocol import ProtocolRequest, beginning_of, run_training_of, training_rule
     from mri_design.runs.work import Work
 
     name, *tried = rule.split(":")
     numbers = [whole_number(number) or 0 for number in tried]
     if len(numbers) > 2 or not all(number > 0 for number in numbers):
         raise UsageError(f"--rule: got {rule!r}; wanted a rule, with numbers of lines and images as {name}:16:3")
-    request = TrainingRequest(
-        sources=sources,
-        recipe=recipe,
-        rule=training_rule(name, *numbers),
-        lines=lines,
-        acceleration=acceleration,
-        start=recipe.design.start,
-    )
+    learnt = training_rule(name, *numbers)
+    request = ProtocolRequest(sources=sources, recipe=recipe, rule=learnt, lines=lines, acceleration=acceleration)
     terminal.check_resume(to.resume, to.overwrite)
     with terminal.kept_on_interruption(beginning_of(to.out)), terminal.telling(to.quiet) as progress:
         work = Work(seed=to.seed, jobs=to.jobs, executor=to.executor, progress=progress)

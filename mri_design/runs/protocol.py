@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -84,18 +85,21 @@ CHECKPOINTS = (CHECKPOINT, REFINEMENT, TESTED)
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolRequest(StudyRequest):
-    """Request for a protocol.
+    """Request for a mask or, with a ``rule``, for an order of lines.
 
     Parameters
     ----------
     sources : sequence of ScanSource
         Training inputs: the mask is designed on all their slices together.
     recipe : Recipe
-        Start, inference, and the reconstruction behind every error; not the strategy.
+        Start, constraints, inference, and the reconstruction behind every error; its strategy is used if it is not the
+        default one for single scans.
     lines : int, optional
         Lines, or samples of a plane, in the end.
     acceleration : float, optional
         Instead of ``lines``: the grid divided by this, rounded.
+    rule : TrainingRule, optional
+        Learn an order by `training_rule`; the following are those of a mask.
     test : sequence of ScanSource
         Test inputs, of other subjects.
     against : sequence of str
@@ -105,28 +109,40 @@ class ProtocolRequest(StudyRequest):
     seeds : int
         Draws of random competitors.
     strategy : str
-        Decides which line comes next. ``residual-greedy`` looks at the truth of the training inputs.
+        Decides which line comes next; by default the recipe's, or ``residual-greedy``, which looks at the truth of the
+        training inputs.
 
     Raises
     ------
     UsageError
-        For an unknown strategy or an oracle, spokes or spirals, or exchanges with a maximum jump or in a plane.
+        For an unknown strategy or an oracle, spokes or spirals, exchanges with a maximum jump or in a plane, and a rule
+        that tries the samples of a plane one by one.
     """
 
     lines: int | None = None
     acceleration: float | None = None
+    rule: TrainingRule | None = None
     test: Sequence[ScanSource] = ()
     against: Sequence[str] = ("low-pass", "vd-polynomial")
     swaps: int = 0
     seeds: int = 5
-    strategy: str = DEFAULT_STRATEGY
+    strategy: str = ""
 
     def __post_init__(self) -> None:
-        extent.refuse_shots(self.recipe, "protocol")
-        extent.require_number_only(self.recipe, "a protocol has as many lines as are requested")
-        extent.require_amount(self.lines, self.acceleration, self.recipe)
-        encoding = self.recipe.design.encoding
-        object.__setattr__(self, "strategy", strategy_named(self.strategy, encoding))
+        recipe, encoding = self.recipe, self.recipe.design.encoding
+        extent.refuse_shots(recipe, "protocol")
+        extent.require_amount(self.lines, self.acceleration, recipe)
+        plane = KINDS[encoding].axes != 1
+        if self.rule is not None:
+            if plane and not isinstance(self.rule, TrainingResidual):
+                raise UsageError(
+                    f"rule {self.rule.name!r} tries what can be measured one by one, and what a single sample of a "
+                    "plane changes is too little to be seen: take residual-greedy"
+                )
+            return
+        extent.require_number_only(recipe, "a protocol has as many lines as are requested")
+        named = DEFAULT_STRATEGY if recipe.design.strategy == Recipe().design.strategy else recipe.design.strategy
+        object.__setattr__(self, "strategy", strategy_named(self.strategy or named, encoding))
         object.__setattr__(self, "against", [strategy_named(name, encoding) for name in self.against])
         for name in (self.strategy, *self.against):
             make_strategy(name, encoding, but=ORACLES)
@@ -134,9 +150,9 @@ class ProtocolRequest(StudyRequest):
             raise UsageError(
                 f"{self.strategy} is no protocol; mri-design protocol --rule learns from the truth of training scans"
             )
-        if self.swaps and KINDS[self.recipe.design.encoding].axes != 1:
+        if self.swaps and plane:
             raise UsageError("an exchange of one sample of a plane changes next to nothing: leave out --swaps")
-        if self.swaps and self.recipe.rules().max_jump is not None:
+        if self.swaps and recipe.rules().max_jump is not None:
             raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
 
     def count(self, size: int) -> int:
@@ -145,15 +161,16 @@ class ProtocolRequest(StudyRequest):
 
     def record(self, work: Work) -> Record:
         """See `StudyRequest.recorded`."""
-        choices = {
-            "against": [strategy_label(other) for other in self.against],
-            "lines": self.lines,
-            **({} if self.acceleration is None else {"acceleration_wanted": self.acceleration}),
-            "swaps": self.swaps,
-            "seeds": self.seeds,
-            **self.recipe.replacing("design", strategy=strategy_label(self.strategy)).as_settings(),
-        }
-        return self.recorded("protocol", work, choices, (self.strategy, *self.against), test=self.test)
+        choices: dict[str, object] = {"lines": self.lines}
+        if self.acceleration is not None:
+            choices["acceleration_wanted"] = self.acceleration
+        if self.rule is not None:
+            order = {"rule": repr(self.rule), "start": self.recipe.design.start, "recipe": self.recipe.as_settings()}
+            return self.recorded("training", work, choices | order)
+        mask = {"against": [strategy_label(other) for other in self.against], "swaps": self.swaps, "seeds": self.seeds}
+        settings = self.recipe.replacing("design", strategy=strategy_label(self.strategy)).as_settings()
+        names = (self.strategy, *self.against)
+        return self.recorded("protocol", work, choices | mask | settings, names, test=self.test)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,12 +324,6 @@ def _calibrated(
     return recipe, calibration
 
 
-def protocol_strategy(recipe: Recipe) -> str:
-    """The recipe's strategy where it names another than the default one for single scans, else `DEFAULT_STRATEGY`."""
-    named = recipe.design.strategy
-    return DEFAULT_STRATEGY if named == Recipe().design.strategy else named
-
-
 def _refined(trace: DesignTrace, swaps: int, workers: Workers[Study], keep: Keep, work: Work) -> Refinement:
     """The mask after exchanges that lower the mean error of the training images, from where they were interrupted."""
     scans, rules = workers.material.training, workers.material.recipe.rules()
@@ -404,167 +415,57 @@ def training_rule(name: str, candidates: int | None = None, scans: int | None = 
     return LBCS() if name == "lbcs" else TrainingResidual()
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingRequest(StudyRequest):
-    """Request for a training.
-
-    Parameters
-    ----------
-    sources : sequence of ScanSource
-        Training inputs.
-    recipe : Recipe
-        Reconstruction, simulation, calibration, and constraints of the sequence on the lines.
-    rule : TrainingRule
-        See `training_rule`.
-    lines : int, optional
-        Lines, or samples of a plane, in the end.
-    acceleration : float, optional
-        Instead of ``lines``: the grid divided by this, rounded.
-    start : int, optional
-        How many around DC to begin with: four lines, and no fewer than coil calibration took; or a 128th of a plane.
-
-    Raises
-    ------
-    UsageError
-        For spokes and spirals, and in a plane for a rule that tries candidates one by one.
-    """
-
-    rule: TrainingRule
-    lines: int | None = None
-    acceleration: float | None = None
-    start: int | None = None
-
-    def __post_init__(self) -> None:
-        extent.refuse_shots(self.recipe, "train")
-        extent.require_amount(self.lines, self.acceleration, self.recipe)
-        if KINDS[self.recipe.design.encoding].axes != 1 and not isinstance(self.rule, TrainingResidual):
-            raise UsageError(
-                f"rule {self.rule.name!r} tries what can be measured one by one, and what a single sample of a plane "
-                "changes is too little to be seen: take residual-greedy"
-            )
-
-    def count(self, size: int) -> int:
-        """Lines or samples in the end on a grid of ``size``."""
-        return extent.amount_wanted(self.lines, self.acceleration, size)
-
-    def record(self, work: Work) -> Record:
-        """See `StudyRequest.recorded`."""
-        choices = {
-            "rule": repr(self.rule),
-            "lines": self.lines,
-            **({} if self.acceleration is None else {"acceleration_wanted": self.acceleration}),
-            "start": self.start,
-            "recipe": self.recipe.as_settings(),
-        }
-        return self.recorded("training", work, choices)
-
-
 def beginning_of(path: Path) -> Path:
     """The file that an interrupted training leaves next to that of its order."""
     return path.with_name(path.name + UNFINISHED)
 
 
-class OrderFile(Keep):
-    """The file of an order, with NAME.unfinished next to it until the order is complete.
+@contextmanager
+def _only_training(path: Path, progress: RunProgress) -> Iterator[None]:
+    """Within this no other training makes the same file; its progress stays only where it is interrupted.
 
-    While it is entered no other training makes or finishes the same file, and those who look into the folder see its
-    progress.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    record : Record
-        Of inputs and settings, which stand in the file.
-    overwrite : bool
-        Whether another file at ``path``, or the beginning of another training, may be replaced.
-    command : sequence of str
-        The arguments of the training, for those who look into the folder.
-    resume : bool
-        Whether to go on from the beginning that an interrupted training left.
+    Raises
+    ------
+    UsageError
+        For links.
+    InputError
+        For a folder that does not exist, and where another training is making the file.
     """
+    require_folder_of(path)
+    for file in (path, beginning_of(path)):
+        if file.is_symlink():
+            raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
+    lock = FolderLock(path.parent, f".{path.name}{LOCK_NAME}")
+    try:
+        yield
+        progress.remove()
+    except BaseException:
+        progress.write()
+        raise
+    finally:
+        lock.release()
 
-    def __init__(
-        self, path: Path, record: Record, *, overwrite: bool = False, command: Sequence[str] = (), resume: bool = False
-    ) -> None:
-        super().__init__()
-        self.path, self._record, self._overwrite, self._resume = path, record, overwrite, resume
-        self._progress = RunProgress(path.with_name(f".{path.name}{PROGRESS_NAME}"), command)
 
-    def __enter__(self) -> OrderFile:
-        """Lock the file.
+def _stored_order(path: Path, identity: str, another: str) -> TrainedDesign | None:
+    """The order in a file if it is that of this very training; None where there is no file.
 
-        Raises
-        ------
-        UsageError
-            For links.
-        InputError
-            For a folder that does not exist, and where another training is making the file.
-        """
-        require_folder_of(self.path)
-        for file in (self.path, beginning_of(self.path)):
-            if file.is_symlink():
-                raise UsageError(f"{file} is a symbolic link, and nothing is written through links; give another --out")
-        self._lock = FolderLock(self.path.parent, f".{self.path.name}{LOCK_NAME}")
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._progress.remove() if kind is None else self._progress.write()
-        self._lock.release()
-
-    def finished(self) -> TrainedDesign | None:
-        """The order of this very training, where it is complete; None too where what is there may be overwritten.
-
-        Raises
-        ------
-        UsageError
-            For other people's files, and another training's order.
-        """
-        return None if self._overwrite else self._stored(self.path, "another trained design")
-
-    def begin(self) -> None:
-        """Begin anew where that was requested; a finished order stays until the next.
-
-        Raises
-        ------
-        UsageError
-            For the beginning of a training without ``resume``, and for other people's files in its place.
-        """
-        if self._overwrite:
-            beginning_of(self.path).unlink(missing_ok=True)
-        elif self.order() is not None:
-            require_resume(self.path.name, "an unfinished training", self._resume)
-
-    def show(self, label: str, done: int, total: int) -> None:
-        """Keep how much is done."""
-        self._progress.show(label, done, total)
-
-    def order(self) -> TrainedDesign | None:
-        """See `Keep.order`; raises `UsageError` for the beginning of another training."""
-        return self._stored(beginning_of(self.path), "the beginning of another training")
-
-    def keep_order(self, design: TrainedDesign, *, complete: bool = False) -> None:
-        """Write an order with its inputs and settings, whose beginning goes when it is ``complete``."""
-        inputs = {file.name: file.sha256 for file in self._record.inputs}
-        settings = {**self._record.settings, "inputs": inputs, **design.settings, "identity": self._record.identity}
-        design = replace(design, settings=settings)
-        save_trained(self.path if complete else beginning_of(self.path), design)
-        if complete:
-            beginning_of(self.path).unlink(missing_ok=True)
-
-    def _stored(self, path: Path, another: str) -> TrainedDesign | None:
-        if not path.exists():
-            return None
-        try:
-            design = load_trained(path)
-        except InputError as error:
-            raise UsageError(f"{path.name} is no trained design; give another --out, or add --overwrite") from error
-        require_same_run(path, design.settings.get("identity"), self._record.identity, another)
-        return design
+    Raises
+    ------
+    UsageError
+        For other people's files, and the order of another training.
+    """
+    if not path.exists():
+        return None
+    try:
+        design = load_trained(path)
+    except InputError as error:
+        raise UsageError(f"{path.name} is no trained design; give another --out, or add --overwrite") from error
+    require_same_run(path, design.settings.get("identity"), identity, another)
+    return design
 
 
 def run_training_of(
-    request: TrainingRequest,
+    request: ProtocolRequest,
     path: Path,
     work: Work,
     *,
@@ -574,42 +475,61 @@ def run_training_of(
 ) -> TrainedDesign:
     """Learn an order and write its file; a finished one stays as it is, and an interrupted one goes on.
 
+    Until it is complete it is kept in `beginning_of` the file, with its inputs and settings.
+
     Raises
     ------
     UsageError
         Where the file is there already and holds something else, or the beginning of another training stands there.
     InputError
-        As `learn_order`.
+        Where an input cannot be used, or scans are on different grids.
     """
-    with OrderFile(path, request.record(work), overwrite=overwrite, command=command, resume=resume) as file:
-        design = file.finished()
+    record, unfinished = request.record(work), beginning_of(path)
+    progress = RunProgress(path.with_name(f".{path.name}{PROGRESS_NAME}"), command)
+    inputs = {file.name: file.sha256 for file in record.inputs}
+
+    def begun() -> TrainedDesign | None:
+        if overwrite:
+            unfinished.unlink(missing_ok=True)
+            return None
+        design = _stored_order(unfinished, record.identity, "the beginning of another training")
+        if design is not None:
+            require_resume(path.name, "an unfinished training", resume)
+        return design
+
+    def keep(design: TrainedDesign, file: Path = unfinished) -> None:
+        settings = {**record.settings, "inputs": inputs, **design.settings, "identity": record.identity}
+        save_trained(file, replace(design, settings=settings))
+
+    with _only_training(path, progress):
+        design = None if overwrite else _stored_order(path, record.identity, "another trained design")
         if design is not None:
             work.progress.say("nothing to do: this training is finished (--overwrite makes it again)")
-        else:
-            design = learn_order(request, replace(work, progress=work.progress.also(file.show)), file)
-            file.keep_order(design, complete=True)
+            return design
+        design = _learn_order(request, replace(work, progress=work.progress.also(progress.show)), begun, keep)
+        keep(design, path)
+        unfinished.unlink(missing_ok=True)
     return design
 
 
-def learn_order(request: TrainingRequest, work: Work, keep: Keep) -> TrainedDesign:
-    """Learn an order on the scans; it is kept after every line.
-
-    Raises
-    ------
-    InputError
-        Where an input cannot be used, or scans are on different grids.
-    """
+def _learn_order(
+    request: ProtocolRequest,
+    work: Work,
+    begun: Callable[[], TrainedDesign | None],
+    keep: Callable[[TrainedDesign], None],
+) -> TrainedDesign:
+    """Learn an order on the scans, from where it was interrupted; it is kept after every line."""
     scans, _ = load_images(request.sources, request.recipe, work, request.count)
     readouts = scans[0].slice_model.candidates
     lines = request.count(readouts.size)
-    recipe, centre = _start_of_order(request, scans, lines)
-    show = work.progress.show
+    recipe, centre = _start_of_order(request.recipe, scans, lines)
+    design = begun()
 
     def after_line(design: TrainedDesign) -> None:
-        keep.keep_order(design)
-        show("training", len(design.lines) - len(centre), lines - len(centre))
+        keep(design)
+        work.progress.show("training", len(design.lines) - len(centre), lines - len(centre))
 
-    keep.begin()
+    assert request.rule is not None
     with Workers(Material(training=scans, recipe=recipe, seed=work.seed), work.jobs, work.executor) as workers:
         training = OrderTraining(
             scans,
@@ -620,26 +540,24 @@ def learn_order(request: TrainingRequest, work: Work, keep: Keep) -> TrainedDesi
             constraints=recipe.rules(readouts),
             block=recipe.design.block_of(readouts) if readouts.thinned else 1,
         )
-        design = keep.order()
         if design is None:
-            show("training", 0, lines - len(centre))
+            work.progress.show("training", 0, lines - len(centre))
             design = replace(begin_training(training, centre), settings=facts_of_all(scans)[0])
         return train(training, design, after_line)
 
 
-def _start_of_order(
-    request: TrainingRequest, scans: Sequence[ReferenceSlice], lines: int
-) -> tuple[Recipe, tuple[int, ...]]:
+def _start_of_order(recipe: Recipe, scans: Sequence[ReferenceSlice], lines: int) -> tuple[Recipe, tuple[int, ...]]:
     """The recipe in force, and the lines that an order begins with."""
     readouts, calibration = scans[0].slice_model.candidates, max(scan.calibration_lines for scan in scans)
+    start, measured = recipe.design.start, shared_lines(scans)
     if any(scan.own_maps is not None for scan in scans):
-        calibration = extent.start_of_growing(request.recipe, calibration, lines)
-    recipe = extent.with_calibration(request.recipe, calibration)
+        calibration = extent.start_of_growing(recipe, calibration, lines)
+    recipe = extent.with_calibration(recipe, calibration)
     rules = recipe.rules(readouts)
     if readouts.thinned:  # the calibration region is among the constraints
-        calibration = len(rules.needed(shared_lines(scans)))
-    first, units = max(request.start or readouts.start(lines, START), calibration), f"{readouts.unit}s"
+        calibration = len(rules.needed(measured))
+    first, units = max(start or readouts.start(lines, START), calibration), f"{readouts.unit}s"
     if first > lines:
         got = f"{first} (of which {calibration} for coil calibration)"
         raise refusal(f"start {units}", got, f"at most the number of {units}, {lines}", f"Ask for more {units}.")
-    return recipe, rules.start(shared_lines(scans), first, 0 if readouts.thinned else calibration)
+    return recipe, rules.start(measured, first, 0 if readouts.thinned else calibration)

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from mri_design.design.training import TrainedDesign
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint
 
 T = TypeVar("T")
@@ -132,10 +131,3 @@ class Keep:
     def keep_arrays(self, name: str, arrays: Arrays) -> None:
         """Keep arrays, in place of earlier ones of this name."""
         self._arrays[name] = dict(arrays)
-
-    def order(self) -> TrainedDesign | None:
-        """An order that is being learnt, as far as it is kept."""
-        return None
-
-    def keep_order(self, design: TrainedDesign) -> None:
-        """Keep an order that is being learnt."""
