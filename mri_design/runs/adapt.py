@@ -30,6 +30,7 @@ from mri_design.experiment.calibration import calibrate, estimates_own_maps, wit
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.design import DesignOptions, ImageErrors, design_engine, design_lines
 from mri_design.experiment.extent import (
+    DesignEnd,
     DesignPlan,
     calibration_for,
     centre_for_maps,
@@ -44,10 +45,8 @@ from mri_design.kinds import KINDS
 from mri_design.model.sparsity import Companion
 from mri_design.readouts import LineReadouts
 from mri_design.runs.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
-from mri_design.runs.design import DesignResult, concluded
+from mri_design.runs.design import DesignRequest, DesignResult, concluded
 from mri_design.runs.design_report import report_design
-from mri_design.runs.design_request import DesignRequest
-from mri_design.runs.design_slices import DesignSlices
 from mri_design.runs.provenance import phrase, tell_part, warn_of_maps, warn_of_noise
 from mri_design.runs.store import FolderKeep, Record, Report, Run, carry_out
 from mri_design.runs.stored_run import Stored
@@ -461,15 +460,9 @@ class _Live:
         write_npz(self._keep.folder.output_path("kspace.npz"), {"measured": data.measured, **written})
         frames = self._frames_that_came(journal)
         within = companions_within({}, {0: slice_model}, frames, state.trace.lines, recipe, work)
-        slices = DesignSlices(
-            recipe=recipe,
-            plan=self._plan,
-            scans=[scan],
-            slices=[slice_model],
-            most=self._most,
-            companions=(*self._companions, *within),
-        )
-        result = concluded(self._request, slices, state, None if within else image, work)
+        calibrated = replace(calibrated, companions=(*self._companions, *within))
+        end = DesignEnd.of(state.trace, self._request.stop, self._most, self._encoding)
+        result = concluded(self._request, state, end, scan, calibrated, work, None if within else image)
         return replace(result, steered_by=self._steered_by)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:

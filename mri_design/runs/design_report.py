@@ -24,13 +24,11 @@ from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs import image_sections
 from mri_design.runs.companions import LITTLE, final_weight
-from mri_design.runs.design import DesignResult, design_scan
-from mri_design.runs.design_request import DesignInput, DesignRequest
+from mri_design.runs.design import DesignRequest, DesignResult, design_scan
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import account_of, mostly_calibration_words, phrase, simulated_from, simulation_summary
 from mri_design.runs.store import Report, Run, carry_out
 from mri_design.runs.stored_run import Stored
-from mri_design.runs.work import Keep
 
 Rows = list[dict[str, object]]
 UNIT = "noise variances"
@@ -41,11 +39,7 @@ ACQUISITION = "acquisition.csv"
 
 def design_in_folder(request: DesignRequest, run: Run) -> Stored:
     """Design, reconstruct and report in a run's folder; see `carry_out`."""
-    record, data = request.record(run), DesignInput.read(request, run)  # refused before it is known whose folder it is
-
-    def compute(keep: Keep) -> DesignResult:
-        return design_scan(data, request, run, keep)
-
+    record, compute = request.record(run), partial(design_scan, request, run)
     return carry_out(run, record, compute, report_design, checkpoint=CHECKPOINT, resumed="design")
 
 

@@ -9,8 +9,7 @@ from mri_design.design import ReferenceSlice, TrainedDesign
 from mri_design.evaluation import RunFolder
 from mri_design.experiment import save_trained
 from mri_design.runs.compare import ComparisonResult, report_comparison
-from mri_design.runs.design import design_scan
-from mri_design.runs.design_request import DesignInput, DesignRequest
+from mri_design.runs.design import DesignRequest, design_scan
 from mri_design.runs.known_slice import knowing_oracle
 from mri_design.runs.study import Study
 from mri_design.runs.work import Keep, Work
@@ -74,4 +73,4 @@ def test_a_design_on_a_gappy_scan_refuses_an_oracle(tmp_path: Path, tiny: Recipe
     recipe = tiny.replacing("design", strategy="oracle-residual")
     with refused("strategy oracle-residual"):
         request = DesignRequest(str(tmp_path / "gaps.npz"), recipe, 8)
-        design_scan(DesignInput.read(request, Work()), request, Work(), Keep())
+        design_scan(request, Work(), Keep())

@@ -11,9 +11,8 @@ import pytest
 
 from mri_design import Recipe, UsageError
 from mri_design.evaluation import Page, RunFolder
-from mri_design.runs.design import design_scan
+from mri_design.runs.design import DesignRequest, design_scan
 from mri_design.runs.design_report import design_in_folder, report_design
-from mri_design.runs.design_request import DesignInput, DesignRequest
 from mri_design.runs.store import FolderKeep, Record, Report, Run
 from mri_design.runs.stored_run import StoredRun
 from mri_design.runs.work import Progress
@@ -97,8 +96,7 @@ def test_a_seed_makes_another_run_and_processes_do_not(run: Run) -> None:
 
 def test_computing_leaves_the_writing_to_the_report(run: Run, tiny: Recipe) -> None:
     request = DesignRequest("phantom:brain", tiny.replacing("design", start=4), 6)
-    data = DesignInput.read(request, run)
-    result = design_scan(data, request, run, FolderKeep(run, request.record(run)))
+    result = design_scan(request, run, FolderKeep(run, request.record(run)))
     assert visible(run) == {KEPT}
     ended = run.save(request.record(run), report_design(run.folder, result))
     assert (ended.chosen, ended.error) == (result.trace.lines, result.images[0].error) and str(ended.error)
