@@ -524,9 +524,9 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
     Arrays of an earlier run are removed.
     """
     scan, known, kept = result.scan, result.known, result.kept
-    several, frames, first = scan.several, scan.numbering.numbers, scan.first_frame
+    several, frames = scan.several, scan.numbering.numbers
     rows = [row for one in result.facts for row in one.rows]
-    counts = (len(frames), len(first)) if frames else (len(scan.numbers),) if several else ()
+    counts = (len(frames), len(scan.first_frame)) if frames else (len(scan.numbers),) if several else ()
     for name in ARRAYS:
         if name in kept.arrays(result.shown):
             folder.write_stack(f"{name}.npy", result.stack(name), *counts)

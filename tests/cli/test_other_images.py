@@ -84,15 +84,7 @@ def test_a_protocol_is_judged_by_images_that_know_them(run: Run, exam: Path, tmp
     first = np.load(exam / "t1.npy")
     for name, image in (("t1.npy", first[::-1]), ("other.npy", first)):  # another image, another name
         np.save(tmp_path / name, image)
-        others = (
-            "--with",
-            f"t2.npy={tmp_path / name}",
-            "-s",
-            "companion.trust=true",
-            "--resume",
-            "--out",
-            tmp_path / "with",
-        )
+        others = ("--with", f"t2.npy={tmp_path / name}", *given[2:], "--resume", "--out", tmp_path / "with")
         run(*asked, *others, code=2)
     run(*asked, *given, "--resume", "--out", tmp_path / "with")
     assert all(row["companions"] == "t1.npy" for row in rows(tmp_path / "with" / "metrics.csv"))

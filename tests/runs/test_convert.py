@@ -14,14 +14,14 @@ from mri_design import ImageStack, KSpaceData, Recipe, UsageError, load_phantom
 from mri_design.experiment import SliceChoice
 from mri_design.operators import equispaced_angles, radial_spokes, to_kspace
 from mri_design.runs.export import convert_file, export_run
-from mri_design.runs.stored_run import MadeFiles, StoredRun, write_made_files
+from mri_design.runs.stored_run import StoredRun, write_made_files
 from mri_design.scan.io import read, read_pair, with_maps, write_json, write_npy, write_npz
 
 nibabel = pytest.importorskip("nibabel")
 pydicom = pytest.importorskip("pydicom")
 
 SHAPE = (12, 10)
-Convert = Callable[..., MadeFiles]
+Convert = Callable[..., Path]
 
 
 def _scan(coils: int = 3) -> KSpaceData:
@@ -58,28 +58,27 @@ def spokes_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def convert(tmp_path: Path) -> Convert:
-    """Convert into a folder of its own and write the files."""
+    """Convert into a folder of its own and write the files: the path of the file."""
 
-    def call(source: Path | str, name: str, **given: tuple[float, float]) -> MadeFiles:
+    def call(source: Path | str, name: str, **given: tuple[float, float]) -> Path:
         (tmp_path / "out").mkdir(exist_ok=True)
-        made = convert_file(str(source), tmp_path / "out" / name, Recipe(), **given)
-        write_made_files(made)
-        return made
+        write_made_files(convert_file(str(source), tmp_path / "out" / name, Recipe(), **given))
+        return tmp_path / "out" / name
 
     return call
 
 
 @pytest.mark.parametrize("name", ["a.npz", "a.npy", "a.mrd", "a.cfl"])
 def test_lines_come_back_from_every_format(convert: Convert, scan_file: Path, tmp_path: Path, name: str) -> None:
-    made = convert(scan_file, name)
-    before, after = read(scan_file), read(tmp_path / "out" / name, isolated=False)
+    before, after = read(scan_file), read(convert(scan_file, name), isolated=False)
     np.testing.assert_array_equal(after.kspace, before.kspace)
     np.testing.assert_array_equal(after.measured, before.measured)
     kept = {part for part in ("coil_maps", "noise_variance", "reference") if getattr(after, part) is not None}
     assert kept == {"a.npz": {"coil_maps", "noise_variance", "reference"}, "a.mrd": set()}.get(name, {"noise_variance"})
     for part in kept:
         np.testing.assert_array_equal(getattr(after, part), getattr(before, part))
-    assert len(made.sentences) > (kept != {"coil_maps", "noise_variance", "reference"})
+    sentences = convert_file(str(scan_file), tmp_path / name, Recipe()).sentences
+    assert len(sentences) > (kept != {"coil_maps", "noise_variance", "reference"})
     if name == "a.cfl":
         beside = with_maps(after, tmp_path / "out" / "a_maps.cfl")
         np.testing.assert_allclose(beside.coil_maps, before.coil_maps, atol=1e-6)
@@ -90,8 +89,7 @@ def test_the_covariance_of_the_noise_comes_along(convert: Convert, tmp_path: Pat
     mixing = np.eye(3) + 0.4j * np.eye(3, k=1)
     covariance = 0.01 * mixing @ mixing.conj().T
     write_npz(tmp_path / "noisy.npz", {"kspace": _scan().kspace, "noise_covariance": covariance})
-    convert(tmp_path / "noisy.npz", name)
-    after = read(tmp_path / "out" / name, isolated=False)
+    after = read(convert(tmp_path / "noisy.npz", name), isolated=False)
     np.testing.assert_allclose(after.noise_covariance, covariance, rtol=1e-5, atol=1e-9)
     np.testing.assert_array_equal(after.kspace, _scan().kspace)
 
@@ -102,24 +100,20 @@ def test_several_slices_keep_their_order(convert: Convert, tmp_path: Path) -> No
     kspace = (parts[0] + 1j * parts[1]).astype(np.complex64)
     write_npy(tmp_path / "slices.npy", kspace)
     for name in ("a.cfl", "a.h5"):
-        convert(tmp_path / "slices.npy", name)
-        after = read(tmp_path / "out" / name, isolated=False)
+        after = read(convert(tmp_path / "slices.npy", name), isolated=False)
         np.testing.assert_array_equal(after.kspace, kspace)
 
 
-def test_sizes_come_from_the_input_or_are_given(convert: Convert, scan_file: Path, tmp_path: Path) -> None:
-    convert(scan_file, "sized.h5", field_of_view=(0.24, 0.2))
-    sized = read(tmp_path / "out" / "sized.h5", isolated=False)
+def test_sizes_come_from_the_input_or_are_given(convert: Convert, scan_file: Path) -> None:
+    file = convert(scan_file, "sized.h5", field_of_view=(0.24, 0.2))
+    sized, again = (read(one, isolated=False) for one in (file, convert(file, "again.h5")))
     assert sized.geometry[0].pixel == pytest.approx((20.0, 20.0))
-    convert(tmp_path / "out" / "sized.h5", "again.h5")
-    again = read(tmp_path / "out" / "again.h5", isolated=False)
     assert again.geometry == sized.geometry
 
 
 @pytest.mark.parametrize("name", ["a.npz", "a.cfl"])
 def test_samples_along_a_trajectory_come_back(convert: Convert, spokes_file: Path, tmp_path: Path, name: str) -> None:
-    convert(spokes_file, name)
-    before, after = read(spokes_file), read(tmp_path / "out" / name)
+    before, after = read(spokes_file), read(convert(spokes_file, name))
     np.testing.assert_array_equal(after.kspace, before.kspace)
     np.testing.assert_allclose(after.trajectory, before.trajectory, atol=1e-6)
     assert (after.n_readouts, after.grid_shape, after.noise_variance) == (5, (8, 8), 0.25)
@@ -128,8 +122,7 @@ def test_samples_along_a_trajectory_come_back(convert: Convert, spokes_file: Pat
         arrays = {key: stored[key] for key in stored.files if key != "noise_variance"}
     covariance = np.array([[2, 1j, 0], [-1j, 3, 0.5], [0, 0.5, 1]])
     write_npz(spokes_file.with_name("noisy.npz"), {**arrays, "noise_covariance": covariance})
-    convert(spokes_file.with_name("noisy.npz"), f"b{name[1:]}")
-    noisy = read(tmp_path / "out" / f"b{name[1:]}")
+    noisy = read(convert(spokes_file.with_name("noisy.npz"), f"b{name[1:]}"))
     np.testing.assert_array_equal(noisy.noise_covariance, covariance)
 
 
@@ -140,16 +133,14 @@ def test_images_keep_their_values(convert: Convert, tmp_path: Path, name: str, p
     images = (images + phase).astype(np.complex64) if phase else images
     write_npz(tmp_path / "images.npz", {"image": images})
     if ".nii" in name:
-        convert(tmp_path / "images.npz", name, field_of_view=(0.12, 0.2))
-        opened = nibabel.load(tmp_path / "out" / name)
+        opened = nibabel.load(convert(tmp_path / "images.npz", name, field_of_view=(0.12, 0.2)))
         np.testing.assert_allclose(np.asarray(opened.dataobj).T, np.abs(images) if phase else images, rtol=1e-6)
         assert opened.header.get_zooms() == pytest.approx((40.0, 20.0, 1.0))
     elif name == "a.npy" and phase:  # it would be read as k-space
         with pytest.raises(UsageError):
             convert(tmp_path / "images.npz", name)
     else:
-        convert(tmp_path / "images.npz", name)
-        after = read(tmp_path / "out" / name)
+        after = read(convert(tmp_path / "images.npz", name))
         assert isinstance(after, ImageStack)
         np.testing.assert_array_equal(after.images, images)
 
@@ -165,21 +156,17 @@ def test_every_slice_is_a_dicom_file_of_one_series(convert: Convert, tmp_path: P
     for file, image in zip(files, images, strict=True):
         np.testing.assert_allclose(file.pixel_array * float(file.RescaleSlope), image, atol=1e-5)
     write_npy(tmp_path / "single.npy", images[0])
-    made = convert(tmp_path / "single.npy", "single.dcm")
-    assert [path.name for path in made.files] == ["single.dcm"]
+    assert convert(tmp_path / "single.npy", "single.dcm").is_file()
 
 
 def test_dicom_has_the_sizes_that_are_known_and_stays_the_patient_s(convert: Convert, tmp_path: Path) -> None:
     nibabel.save(nibabel.Nifti1Image(np.ones((5, 6, 1), np.float32), np.eye(4)), tmp_path / "image.nii")
-    convert(tmp_path / "image.nii", "a.dcm")
-    assert "PixelSpacing" not in pydicom.dcmread(tmp_path / "out" / "a.dcm")
-    convert(tmp_path / "image.nii", "b.dcm", field_of_view=(0.24, 0.2))
-    file = pydicom.dcmread(tmp_path / "out" / "b.dcm")
+    assert "PixelSpacing" not in pydicom.dcmread(convert(tmp_path / "image.nii", "a.dcm"))
+    file = pydicom.dcmread(convert(tmp_path / "image.nii", "b.dcm", field_of_view=(0.24, 0.2)))
     assert list(file.PixelSpacing) == [40, 40]
     file.PatientID, file.StudyInstanceUID = "77", "1.2.3"
     file.save_as(tmp_path / "own.dcm")
-    convert(tmp_path / "own.dcm", "second.dcm")
-    again = pydicom.dcmread(tmp_path / "out" / "second.dcm")
+    again = pydicom.dcmread(convert(tmp_path / "own.dcm", "second.dcm"))
     assert (again.PatientID, again.StudyInstanceUID) == ("77", "1.2.3")
     assert again.SourceImageSequence[0].ReferencedSOPInstanceUID == file.SOPInstanceUID != again.SOPInstanceUID
 
