@@ -15,7 +15,8 @@ def assert_refused(result: Result, code: int) -> None:
 
 
 def test_a_trained_order_does_not_replace_another_file(run: Run, tmp_path: Path) -> None:
-    verb = "protocol --rule residual-greedy scan.npz --lines 6 --start 4 --method zero-filled --jobs 1".split()
+    words = ("scan.npz", "--lines", 6, "--start", 4, "--method", "zero-filled", "--jobs", 1)
+    verb = ("protocol", "--rule", "residual-greedy", *words)
     (tmp_path / "order.npz").write_text("mine")
     assert_refused(run(*verb, "--out", tmp_path / "order.npz"), 2)
     assert (tmp_path / "order.npz").read_text() == "mine"
