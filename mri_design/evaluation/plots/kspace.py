@@ -466,7 +466,10 @@ def measurement_order(made: Acquisition) -> Figure:
 
 def _sort(readouts: Readouts) -> str:
     """How they are drawn: as "lines", as a "plane", as "shots", or by another name by the cells they measure."""
-    return readouts.kind.sort if readouts.kind.on_grid else "shots"
+    kind = readouts.kind
+    if not kind.on_grid:
+        return "shots"
+    return "cells" if kind.sort == "shots" else kind.sort  # which a user's own kind is unless it says more
 
 
 def shots_with_spread(
