@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.metrics import Coverage, RelativeError
 from mri_design.evaluation.plots.pictures import Frame, Layout
-from mri_design.evaluation.run_folder import MANIFEST, RunFolder, read_manifest
+from mri_design.evaluation.run_folder import MANIFEST, RunFolder
 from mri_design.evaluation.tables import Row
 from mri_design.kinds import KINDS, Kind
 from mri_design.runs.error_tables import StudyErrors
@@ -318,12 +317,9 @@ def read_result(
     UsageError
         Where it is no folder of such a run, or of one that has not ended.
     InputError
-        Where its files are damaged or contradict each other, or an earlier version of the program left them.
+        Where its files are damaged or contradict each other.
     """
     name, wanted = folder.resolve().name, "what a run of this version leaves"
-    if _by_older_version(folder):
-        cure = f"Make the run again with {option('overwrite')}."
-        raise InputError(f"{name}/{RESULT}", "no file, as of runs that an earlier version made", wanted, cure)
     if not (folder / MANIFEST).is_file() or not (folder / RESULT).is_file():
         unfinished = (folder / "checkpoint.npz").exists()
         cure = "finish it with --resume first" if unfinished else f"give a folder of {verbs}"
@@ -336,15 +332,6 @@ def read_result(
         raise InputError(f"{name}/{RESULT}", f"{got}, which contradicts its other parts", wanted, cure)
     maps = result.maps[0] if result.frames and result.maps is not None else result.maps
     return replace(result, name=name, folder=folder, maps=maps)
-
-
-def _by_older_version(folder: Path) -> bool:
-    """Whether a folder holds a finished run of an older version of the program, which wrote no `RESULT`."""
-    if (folder / RESULT).exists() or not (folder / MANIFEST).is_file():
-        return False
-    with suppress(InputError):  # it is no manifest of this program, or a damaged one
-        return "identity" in read_manifest(folder, settings=dict)["settings"]
-    return False
 
 
 def _contradiction(run: StoredRun) -> str:
