@@ -264,7 +264,13 @@ class DesignSlices:
     steered_by: str
 
 
-def prepared(request: DesignRequest, work: Work, scan: KSpaceData | None = None) -> DesignSlices:
+DesignInput = tuple[KSpaceData, list[int], extent.DesignPlan, int | None]
+"""The scan, the slices that share the mask, the plan, and the number of lines in the end if it is known."""
+
+
+def prepared(
+    request: DesignRequest, work: Work, scan: KSpaceData | None = None, found: DesignInput | None = None
+) -> DesignSlices:
     """The slices of a design and its plan, with the other images of the object that steer it or serve its image.
 
     Parameters
@@ -275,6 +281,8 @@ def prepared(request: DesignRequest, work: Work, scan: KSpaceData | None = None)
         Its seed is that of simulations.
     scan : KSpaceData, optional
         The scan where it is loaded already.
+    found : tuple, optional
+        What `read_input` made of the request, where it has been read.
 
     Raises
     ------
@@ -282,7 +290,7 @@ def prepared(request: DesignRequest, work: Work, scan: KSpaceData | None = None)
         Where a file cannot be used, and the scan cannot be calibrated or contradicts the request or its constraints.
     """
     recipe, seed = request.recipe, work.seed
-    scan, numbers, plan, lines = _read(request, work, scan)
+    scan, numbers, plan, lines = found or read_input(request, work, scan)
     frames = other_frames(request.source, recipe, request.maps, numbers[0], request.around, seed)
     given = request.read_companions(seed)
     chosen = [scan.select_slice(number) for number in numbers]
@@ -322,10 +330,8 @@ def prepared(request: DesignRequest, work: Work, scan: KSpaceData | None = None)
     )
 
 
-def _read(
-    request: DesignRequest, work: Work, scan: KSpaceData | None
-) -> tuple[KSpaceData, list[int], extent.DesignPlan, int | None]:
-    """The scan, the slices that share the mask, the plan, and the number of lines in the end if it is known."""
+def read_input(request: DesignRequest, work: Work, scan: KSpaceData | None = None) -> DesignInput:
+    """Read the scan of a request, where it is not loaded already, and refuse a request that it contradicts."""
     if request.of_shots:
         require_finufft()
     recipe, kind = request.recipe, KINDS[request.recipe.design.encoding]
@@ -473,10 +479,17 @@ class DesignResult:
 _phrase = partial(phrase, template="design")
 
 
-def design_scan(request: DesignRequest, work: Work, keep: Keep, scan: KSpaceData | None = None) -> DesignResult:
+def design_scan(
+    request: DesignRequest,
+    work: Work,
+    keep: Keep,
+    scan: KSpaceData | None = None,
+    found: DesignInput | None = None,
+) -> DesignResult:
     """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
 
-    Its state is kept every few seconds, and where the design is interrupted. ``scan`` is one that is loaded already.
+    Its state is kept every few seconds, and where the design is interrupted. ``scan`` is one that is loaded already,
+    and ``found`` what `read_input` made of it.
 
     Raises
     ------
@@ -485,7 +498,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, scan: KSpaceData
     InputError
         Where the scan or the checkpoint cannot be used, or constraints contradict the scan.
     """
-    slices, recipe = prepared(request, work, scan), request.recipe
+    slices, recipe = prepared(request, work, scan, found), request.recipe
     keep.begin()
     looks = design.ImageErrors(recipe, work.seed, slices.companions)
     engine = design.design_engine(slices.plan, recipe, extent.design_seed(work.seed))

@@ -24,7 +24,7 @@ from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs import image_sections
 from mri_design.runs.companions import LITTLE, final_weight
-from mri_design.runs.design import DesignRequest, DesignResult, design_scan
+from mri_design.runs.design import DesignRequest, DesignResult, design_scan, read_input
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import account_of, mostly_calibration_words, phrase, simulated_from, simulation_summary
 from mri_design.runs.store import Report, Run, carry_out
@@ -39,7 +39,8 @@ ACQUISITION = "acquisition.csv"
 
 def design_in_folder(request: DesignRequest, run: Run) -> Stored:
     """Design, reconstruct and report in a run's folder; see `carry_out`."""
-    record, compute = request.record(run), partial(design_scan, request, run)
+    record, found = request.record(run), read_input(request, run)  # refused before it is known whose folder it is
+    compute = partial(design_scan, request, run, found=found)
     return carry_out(run, record, compute, report_design, checkpoint=CHECKPOINT, resumed="design")
 
 
