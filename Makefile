@@ -101,6 +101,7 @@ clean:  ## remove the environment, the caches and the demo's output
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || { \
 	  echo "mri-design needs Python 3.11 to 3.14, but $(PYTHON) is: $$($(PYTHON) --version 2>&1)"; \
 	  echo "Name another one, for example: make $(or $(MAKECMDGOALS),test) PYTHON=python3.12"; exit 1; } >&2
+	@test ! -L .venv || { echo ".venv is a link, and what it points to would be emptied: remove the link." >&2; exit 1; }
 	@$(PYTHON) -m venv --clear .venv || { \
 	  echo "$(PYTHON) cannot make virtual environments (Debian and Ubuntu: install python3-venv)." >&2; exit 1; }
 	$(PIP) --no-compile "pip>=25" || true # older ones read the index for half a minute longer
