@@ -338,11 +338,12 @@ class InferenceRecipe(Settings):
     Parameters
     ----------
     samples : int
-        Posterior samples of control-variate and perturb-and-solve; steps of lanczos, each an image in memory.
+        Posterior samples of control-variate and perturb-and-solve.
     variances : str
         control-variate: posterior samples, most of whose scatter a circulant problem explains (with several
         coils: exact up to some 70 x 70; designs plain beyond); perturb-and-solve: plain samples; lanczos: as in
-        TR-175; exact-columns: exact, for priors on pixels and differences, any coils; exact: for tiny grids.
+        TR-175, lanczos:50 with 50 steps, each an image in memory, 100 without a number; exact-columns: exact, for
+        priors on pixels and differences, any coils; exact: for tiny grids.
         control-variate:0.07 is the residual at which each sample's linear solve stops, 0.03 without a number,
         relative to the residual of the circulant problem (squared without one); with perturb-and-solve relative to
         the whole.
@@ -359,7 +360,10 @@ class InferenceRecipe(Settings):
     variances: str = setting(
         "control-variate",
         names=VARIANCES,
-        check=_written(rf"(control-variate|perturb-and-solve)(:{_TOLERANCE})?|[^:]+", "control-variate:0.07"),
+        check=_written(
+            rf"(control-variate|perturb-and-solve)(:{_TOLERANCE})?|lanczos(:[1-9]\d*)?|[^:]+",
+            "control-variate:0.07, or lanczos:50",
+        ),
         expert=True,
     )
     solver: str = setting(
@@ -377,13 +381,13 @@ class InferenceRecipe(Settings):
         """
         from mri_design.inference.double_loop import DoubleLoop
 
-        name, _, stated = self.variances.partition(":")
+        name, _, stated = self.variances.partition(":")  # a number of steps, or a tolerance
         samples, tolerance = self.samples, float(stated or 0.03)
         if rough:
             samples, tolerance = min(ROUGH_SAMPLES, samples), max(ROUGH_SAMPLE, tolerance)
         drawn = {"samples": samples, "tolerance": tolerance, "with_bias": False}
         arguments: dict[str, dict[str, Any]] = {
-            "lanczos": {"steps": samples},
+            "lanczos": {"steps": int(stated)} if stated else {},
             "perturb-and-solve": drawn,
             "control-variate": {**drawn, "column_limit": COLUMN_LIMIT, "extrapolated": extrapolated},
         }
@@ -729,7 +733,7 @@ Settings.renamed = {
     "companion.companion_strength": "Write strength in [companion].",
     "companion.trust_companion": "Write trust in [companion].",
     "companion.register_companion": "Leave it out: other images are always registered.",
-    "inference.lanczos_steps": "Write samples in [inference].",
+    "inference.lanczos_steps": 'Write variances = "lanczos:50" in [inference].',
     "inference.solver_tolerance": 'Write variances = "control-variate:0.03" in [inference].',
     "inference.inner_tolerance": 'Write solver = "automatic:0.0001" in [inference].',
     **dict.fromkeys(("inference.inner_iterations", "inference.memory", "reconstruction.std_samples"), "Leave it out."),

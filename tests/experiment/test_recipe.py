@@ -215,5 +215,14 @@ def test_solvers_and_variances_by_name(name: str, kind: type) -> None:
     chosen |= {"variances": name} if kind.__module__.startswith("mri_design.variances") else {"solver": f"{name}:5e-1"}
     made = md.Recipe.of({"inference": {"samples": 7} | chosen}).inference.engine()
     assert kind in (type(made.variances), type(made.inner))
-    assert (getattr(made.variances, "samples", 7), getattr(made.variances, "steps", 7)) == (7, 7)
+    assert (getattr(made.variances, "samples", 7), getattr(made.variances, "steps", 100)) == (7, 100)
     assert made.inner.tolerance == 0.5
+
+
+@pytest.mark.parametrize("rough", [False, True])
+def test_lanczos_takes_the_steps_that_are_written_behind_it(rough: bool) -> None:
+    made = md.Recipe.of({"inference": {"variances": "lanczos:20"}}).inference.engine(rough=rough)
+    assert made.variances == Lanczos(20)
+    with pytest.raises(md.InputError) as wrong:
+        md.Recipe.of({"inference": {"variances": "lanczos:few"}})
+    assert wrong.value.field.endswith("inference.variances")
