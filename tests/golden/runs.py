@@ -35,8 +35,7 @@ SMALL = _recipe()
 COILS = _recipe('[simulation]\ncoils = 3\n[coils]\nmaps = "auto:10"')
 KNOWN_NOISE = "input.noise = 0.01\n"
 LANCZOS = _recipe(
-    '[inference]\nvariances = "lanczos:20"\ntolerance = 0.5\nsolver = "irls"\n'
-    '[design]\nstrategy = "information-gain"'
+    '[inference]\nvariances = "lanczos:20"\ntolerance = 0.5\nsolver = "irls"\n[design]\nstrategy = "information-gain"'
 )
 PHASE = _recipe('[phase]\nmodel = "aware"')
 LOCAL = _recipe(
