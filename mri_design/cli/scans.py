@@ -130,8 +130,8 @@ def design(
     from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.inputs import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
-    from mri_design.runs.design import DesignRequest
     from mri_design.runs.design_report import design_in_folder
+    from mri_design.runs.design_request import DesignRequest
 
     require_no_slices(source, "give {0} --slices {1}")
     recipe = choice.recipe(settings, calibration, encoding=encoding, order=order).with_strategy(choice.strategy)

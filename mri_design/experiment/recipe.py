@@ -387,7 +387,7 @@ class InferenceRecipe(Settings):
             samples, tolerance = min(ROUGH_SAMPLES, samples), max(ROUGH_SAMPLE, tolerance)
         drawn = {"samples": samples, "tolerance": tolerance, "with_bias": False}
         arguments: dict[str, dict[str, Any]] = {
-            "lanczos": {"steps": int(stated)} if stated else {},
+            "lanczos": {"steps": int(float(stated))} if stated else {},
             "perturb-and-solve": drawn,
             "control-variate": {**drawn, "column_limit": COLUMN_LIMIT, "extrapolated": extrapolated},
         }

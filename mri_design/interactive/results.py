@@ -526,7 +526,7 @@ class ScanDesign(Saved):
         run, trace = self.image, self.trace
         if run.kind.on is not None:
             readouts = run.kind.on(self.image.array.shape)
-            return plots.design_growth(readouts, trace)
+            return plots.drawn(readouts).growth(readouts, trace)
         shots, grid = run.trajectory()
         counts = dict.fromkeys((len(trace.start), len(trace.lines)))
         shown = {count_text(count, run.kind.unit): shots[:count] for count in counts}

@@ -45,8 +45,9 @@ from mri_design.kinds import KINDS
 from mri_design.model.sparsity import Companion
 from mri_design.readouts import LineReadouts
 from mri_design.runs.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
-from mri_design.runs.design import DesignRequest, DesignResult, concluded
+from mri_design.runs.design import DesignResult, concluded
 from mri_design.runs.design_report import report_design
+from mri_design.runs.design_request import DesignRequest
 from mri_design.runs.provenance import phrase, tell_part, warn_of_maps, warn_of_noise
 from mri_design.runs.store import FolderKeep, Record, Report, Run, carry_out
 from mri_design.runs.stored_run import Stored

@@ -18,8 +18,8 @@ from mri_design.runs.compare import (
     pair_facts,
     report_comparison,
 )
-from mri_design.runs.design import DesignRequest
 from mri_design.runs.design_report import design_in_folder
+from mri_design.runs.design_request import DesignRequest
 from mri_design.runs.store import FolderKeep, Run
 from mri_design.runs.stored_run import Stored
 from mri_design.runs.work import Progress

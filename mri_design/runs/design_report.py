@@ -24,7 +24,8 @@ from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs import image_sections
 from mri_design.runs.companions import LITTLE, final_weight
-from mri_design.runs.design import DesignRequest, DesignResult, design_scan, read_input
+from mri_design.runs.design import DesignResult, design_scan
+from mri_design.runs.design_request import DesignRequest, read_input
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import account_of, mostly_calibration_words, phrase, simulated_from, simulation_summary
 from mri_design.runs.store import Report, Run, carry_out

@@ -9,7 +9,8 @@ from mri_design.design import ReferenceSlice, TrainedDesign
 from mri_design.evaluation import RunFolder
 from mri_design.experiment import save_trained
 from mri_design.runs.compare import ComparisonResult, report_comparison
-from mri_design.runs.design import DesignRequest, design_scan
+from mri_design.runs.design import design_scan
+from mri_design.runs.design_request import DesignRequest
 from mri_design.runs.known_slice import knowing_oracle
 from mri_design.runs.study import Study
 from mri_design.runs.work import Keep, Work

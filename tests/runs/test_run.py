@@ -11,8 +11,9 @@ import pytest
 
 from mri_design import Recipe, UsageError
 from mri_design.evaluation import Page, RunFolder
-from mri_design.runs.design import DesignRequest, design_scan
+from mri_design.runs.design import design_scan
 from mri_design.runs.design_report import design_in_folder, report_design
+from mri_design.runs.design_request import DesignRequest
 from mri_design.runs.store import FolderKeep, Record, Report, Run
 from mri_design.runs.stored_run import StoredRun
 from mri_design.runs.work import Progress

@@ -22,7 +22,8 @@ from mri_design.experiment import (
 )
 from mri_design.runs.companions import companions_within
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
-from mri_design.runs.design import DesignRequest, design_scan
+from mri_design.runs.design import design_scan
+from mri_design.runs.design_request import DesignRequest
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers, design_among

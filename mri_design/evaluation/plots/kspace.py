@@ -1,7 +1,6 @@
 """What is measured: masks of lines, planes and shots, how a design grew, its scores, and its point-spread function.
 
-Lines, samples of a plane and shots have figures of their own; any other readouts are drawn by the cells of k-space that
-they measure.
+A family of readouts is drawn by a class and a line of `FAMILIES`; any other by the cells of k-space that it measures.
 """
 
 from __future__ import annotations
@@ -372,104 +371,118 @@ Masks = Mapping[str, tuple[Readouts, NDArray[np.bool_]]]
 MEASURED_ORDER = "line number in the order of measurement"
 
 
-def drawn_masks(masks: Masks) -> Figure:
-    """What is measured, of several masks of one sort of readouts side by side or one above the other."""
-    readouts = next(iter(masks.values()))[0]
-    if _sort(readouts) == "lines":
+class Drawn:
+    """How readouts are drawn, by the cells of k-space that they measure."""
+
+    def masks(self, masks: Masks) -> Figure:
+        """What is measured, of several masks side by side or one above the other."""
+        named = {title: f"{title}\n{style.size_of(mask, each.kind.counted)}" for title, (each, mask) in masks.items()}
+        return plane_flags({named[title]: each.cells(mask) for title, (each, mask) in masks.items()})
+
+    def spacing(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
+        """Of lines, the ``pattern`` in which they lie if any, those around the ``centre``, and the largest ``gap``."""
+        return {}
+
+    def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
+        """What was measured from the start of a design to its end."""
+        panels = {}
+        for before, count in pairwise((0, *_counts_shown(trace, 6))):
+            mask, new = trace.mask(count), trace.mask(count) & ~trace.mask(before) & (before > 0)
+            panels[style.size_of(mask, readouts.kind.counted)] = readouts.cells(mask).astype(int) + readouts.cells(new)
+        return plane_flags(panels, ("measured before", "added since the panel before"))
+
+    def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
+        """Figures of a design by the names of their files."""
+        return {"mask-growth": self.growth(readouts, trace)}
+
+    def acquisition(self, made: Acquisition) -> Figure:
+        """The order of measurement, train after train."""
+        return acquisition_order(made.lines, made.readouts.size, axis=MEASURED_ORDER)
+
+
+class DrawnLines(Drawn):
+    """How lines are drawn, over ky."""
+
+    def masks(self, masks: Masks) -> Figure:
         return mask_barcodes({title: mask for title, (_, mask) in masks.items()})
-    if _sort(readouts) == "shots":
+
+    def spacing(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
+        dc, gaps = len(mask) // 2, np.diff(np.flatnonzero(mask)) - 1
+        low, high = gapless_run(mask, dc)
+        centre = (low - dc, high - dc) if mask[dc] else None
+        return {"pattern": line_pattern(mask), "centre": centre, "gap": int(gaps.max(initial=0))}
+
+    def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
+        return mask_growth(trace.lines, trace.n_lines, len(trace.start))
+
+    def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
+        size, first = trace.n_lines, len(trace.start)
+        figures = {
+            "mask": self.masks({trace.strategy: (readouts, trace.mask())}),
+            "mask-growth": self.growth(readouts, trace),
+            "order": acquisition_order(trace.lines, size, first),
+        }
+        if moments := _moments(readouts, trace):
+            steps, unit = [step for step in trace.steps if step.choice.scores is not None], score_unit(trace)
+            scores, chosen = np.array([step.choice.scores for step in steps]), [step.line for step in steps]
+            figures["scores"] = score_map(scores, chosen, unit, first + 1)
+            ky = style.ky_coordinates(np.arange(size), size)
+            figures["score-profiles"] = score_profiles(ky, moments, style.KY_LABEL, unit)
+        return figures
+
+
+class DrawnPlane(Drawn):
+    """How samples of a plane are drawn, over ky and kz."""
+
+    def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
+        figures = {"mask-growth": self.growth(readouts, trace)}
+        blocks = [step.choice.scores for step in trace.steps if step.choice.pending == 0]
+        scored = [(number, scores) for number, scores in enumerate(blocks, 1) if scores is not None]
+        if scored:
+            chosen = [scored[at] for at in sorted({0, len(scored) // 2, len(scored) - 1})]
+            maps = {f"block {number}": scores.reshape(readouts.grid) for number, scores in chosen}
+            figures["scores"] = plane_maps(maps, score_unit(trace))
+        return figures
+
+    def acquisition(self, made: Acquisition) -> Figure:
+        panels = {name: np.full(made.readouts.size, np.nan) for name in ("train", "echo")}
+        for number, train in enumerate(made.trains, 1):
+            panels["train"][list(train)], panels["echo"][list(train)] = number, np.arange(1, len(train) + 1)
+        if len(made.trains) == len(made.lines):
+            panels = {"order": panels["train"]}
+        return plane_maps({name: panel.reshape(made.readouts.grid) for name, panel in panels.items()})
+
+
+class DrawnShots(Drawn):
+    """How shots are drawn, along their trajectory."""
+
+    def masks(self, masks: Masks) -> Figure:
+        readouts = next(iter(masks.values()))[0]
         shots = {title: _shots(each, mask) for title, (each, mask) in masks.items()}
         first = f"the measured {readouts.unit} with the lowest number among the candidates"
         return trajectory_curves(shots, readouts.grid, first)
-    named = {title: f"{title}\n{style.size_of(mask, each.kind.counted)}" for title, (each, mask) in masks.items()}
-    return plane_flags({named[title]: each.cells(mask) for title, (each, mask) in masks.items()})
 
-
-def spacing(readouts: Readouts, mask: NDArray[np.bool_]) -> dict[str, Any]:
-    """Of lines, the ``pattern`` in which they lie if any, those around the ``centre``, and the largest ``gap``."""
-    if _sort(readouts) != "lines":
-        return {}
-    dc, gaps = len(mask) // 2, np.diff(np.flatnonzero(mask)) - 1
-    low, high = gapless_run(mask, dc)
-    centre = (low - dc, high - dc) if mask[dc] else None
-    return {"pattern": line_pattern(mask), "centre": centre, "gap": int(gaps.max(initial=0))}
-
-
-def design_growth(readouts: Readouts, trace: DesignTrace) -> Figure:
-    """What was measured from the start of a design to its end."""
-    if _sort(readouts) == "lines":
-        return mask_growth(trace.lines, trace.n_lines, len(trace.start))
-    if _sort(readouts) == "shots":
+    def growth(self, readouts: Readouts, trace: DesignTrace) -> Figure:
         counts, lines = _counts_shown(trace, 4), list(trace.lines)
         shots = {count_text(count, readouts.unit): _shots(readouts, lines[:count]) for count in counts}
         return trajectory_curves(shots, readouts.grid, f"the first {readouts.unit} of the start")
-    panels = {}
-    for before, count in pairwise((0, *_counts_shown(trace, 6))):
-        mask, new = trace.mask(count), trace.mask(count) & ~trace.mask(before) & (before > 0)
-        panels[style.size_of(mask, readouts.kind.counted)] = readouts.cells(mask).astype(int) + readouts.cells(new)
-    return plane_flags(panels, ("measured before", "added since the panel before"))
+
+    def design(self, readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
+        figures = {"trajectory": self.growth(readouts, trace)}
+        if readouts.angles is not None and (moments := _moments(readouts, trace)):
+            degrees = np.degrees(readouts.angles)
+            figures["scores"] = score_profiles(degrees, moments, "angle (degrees)", score_unit(trace))
+        return figures | {"point-spread": shots_with_spread(_shots(readouts, list(trace.lines)), readouts.grid)}
 
 
-def design_figures(readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
-    """Figures of a design by the names of their files."""
-    growth = design_growth(readouts, trace)
-    match _sort(readouts):
-        case "lines":
-            mask = mask_barcodes({trace.strategy: trace.mask()})
-            order = acquisition_order(trace.lines, trace.n_lines, len(trace.start))
-            return {"mask": mask, "mask-growth": growth, "order": order, **_scores_of_lines(readouts, trace)}
-        case "plane":
-            return {"mask-growth": growth, **_scores_of_blocks(readouts, trace)}
-        case "shots":
-            figures = {"trajectory": growth}
-            if readouts.angles is not None and (moments := _moments(readouts, trace)):
-                degrees = np.degrees(readouts.angles)
-                figures["scores"] = score_profiles(degrees, moments, "angle (degrees)", score_unit(trace))
-            return figures | {"point-spread": shots_with_spread(_shots(readouts, list(trace.lines)), readouts.grid)}
-    return {"mask-growth": growth}
+FAMILIES: dict[str, Drawn] = {"lines": DrawnLines(), "plane": DrawnPlane()}
+"""By `Kind.sort`, of those on a grid."""
 
 
-def _scores_of_lines(readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
-    moments, unit = _moments(readouts, trace), score_unit(trace)
-    if not moments:
-        return {}
-    steps = [step for step in trace.steps if step.choice.scores is not None]
-    scores, chosen = np.array([step.choice.scores for step in steps]), [step.line for step in steps]
-    ky = style.ky_coordinates(np.arange(trace.n_lines), trace.n_lines)
-    return {
-        "scores": score_map(scores, chosen, unit, len(trace.start) + 1),
-        "score-profiles": score_profiles(ky, moments, style.KY_LABEL, unit),
-    }
-
-
-def _scores_of_blocks(readouts: Readouts, trace: DesignTrace) -> dict[str, Figure]:
-    blocks = [step.choice.scores for step in trace.steps if step.choice.pending == 0]
-    scored = [(number, scores) for number, scores in enumerate(blocks, 1) if scores is not None]
-    if not scored:
-        return {}
-    chosen = [scored[at] for at in sorted({0, len(scored) // 2, len(scored) - 1})]
-    maps = {f"block {number}": scores.reshape(readouts.grid) for number, scores in chosen}
-    return {"scores": plane_maps(maps, score_unit(trace))}
-
-
-def measurement_order(made: Acquisition) -> Figure:
-    """The order of measurement, train after train."""
-    if _sort(made.readouts) != "plane":
-        return acquisition_order(made.lines, made.readouts.size, axis=MEASURED_ORDER)
-    panels = {name: np.full(made.readouts.size, np.nan) for name in ("train", "echo")}
-    for number, train in enumerate(made.trains, 1):
-        panels["train"][list(train)], panels["echo"][list(train)] = number, np.arange(1, len(train) + 1)
-    if len(made.trains) == len(made.lines):
-        panels = {"order": panels["train"]}
-    return plane_maps({name: panel.reshape(made.readouts.grid) for name, panel in panels.items()})
-
-
-def _sort(readouts: Readouts) -> str:
-    """How they are drawn: as "lines", as a "plane", as "shots", or by another name by the cells they measure."""
+def drawn(readouts: Readouts) -> Drawn:
+    """How these readouts are drawn."""
     kind = readouts.kind
-    if not kind.on_grid:
-        return "shots"
-    return "cells" if kind.sort == "shots" else kind.sort  # which a user's own kind is unless it says more
+    return FAMILIES.get(kind.sort, Drawn()) if kind.on_grid else DrawnShots()
 
 
 def shots_with_spread(
