@@ -392,7 +392,7 @@ def _signature(path: Path, content: bytes, lines: list[str]) -> str:
     """
     begins = [found.start() for found in _SIGNATURE.finditer(content)]
     if not begins or not any(line.startswith("Hash") for line in lines):
-        return "none, so damage cannot be detected; files that mri-design export writes have one"
+        return "none, so whether the file is damaged cannot be told; files that mri-design export writes have one"
     parts = dict(line.partition(" ")[::2] for line in lines)
     kind, wanted = parts.get("Type", "").strip().lower(), parts.get("Hash", "").strip().lower()
     if kind not in ("md5", ""):

@@ -257,7 +257,7 @@ class MrdStream:
         if any(int(raw_data.numbers_of(heads, name)[0]) != number for name, number in self._wanted.items()):
             return ""
         encoding = header.encoding("readout", int(heads["encoding_space_ref"][0]))
-        if _shape(encoding) != _shape(header.encodings[self._wanted.get(ENCODING, 0)]):
+        if _shape(encoding) != _shape(self._encoding_of(header)):
             return "a readout of another matrix than that of the image"
         only, none = np.zeros(1, np.intp), np.zeros(0, np.intp)
         purposes = Purposes(only, none, none, encoding)
@@ -280,6 +280,10 @@ class MrdStream:
         dwell = float(heads["sample_time_us"][0])
         return LineReadout(line, cropped[0, :, 0], dwell, None if places is None else places[0], calibration)
 
+    def _encoding_of(self, header: MrdHeader) -> MrdEncoding:
+        """The encoding whose readouts are read."""
+        return header.encodings[self._wanted.get(ENCODING, 0)]
+
     def text(self, content: Mapping[str, object]) -> bytes:
         """A text message that holds ``content`` as JSON."""
         text = json.dumps(content, allow_nan=False).encode() + self._end
@@ -293,7 +297,7 @@ class MrdStream:
         """The phase-encode counters of ``lines``."""
         if self._header is None:
             return {}
-        encoding: MrdEncoding = self._header.encodings[0]
+        encoding = self._encoding_of(self._header)
         by = encoding.centre(1) - encoding.encoded.matrix[1] // 2
         return {"kspace_encode_step_1": [line + by for line in lines]}
 

@@ -23,10 +23,14 @@ def kspace() -> np.ndarray:
 def said(kspace: np.ndarray) -> Callable[..., bytes]:
     """(messages) -> their bytes, as the ismrmrd package writes them: "header", "config", "text" or an acquisition."""
 
-    def written(*messages: object) -> bytes:
+    def written(*messages: object, header: str = "") -> bytes:
         stream = io.BytesIO()
         out = ProtocolSerializer(stream)
-        known = {"header": CreateFromDocument(header_text(kspace)), "config": ConfigText("<c/>"), "text": "hello"}
+        known = {
+            "header": CreateFromDocument(header or header_text(kspace)),
+            "config": ConfigText("<c/>"),
+            "text": "hello",
+        }
         for message in messages:
             if isinstance(message, ismrmrd.Waveform | ismrmrd.Acquisition):
                 out.serialize(message)

@@ -116,6 +116,19 @@ def test_reversed_readouts_are_turned_and_others_than_the_image_s_left_out(kspac
     assert [isinstance(one, str) and bool(one) for one in found[1:]] == [False, True, True, True, True]
 
 
+@pytest.mark.parametrize(("encoding", "centre"), [(0, counter_of(6)), (1, 6)])
+def test_lines_are_addressed_by_the_centre_of_the_encoding_that_is_read(kspace, said, encoding, centre):
+    header = header_text(kspace)
+    begin, end = header.index("<encoding>"), header.index("</encoding>") + len("</encoding>")
+    second = header[begin:end].replace(f"<center>{counter_of(6)}</center>", "<center>6</center>")
+    both = header[:end] + second + header[end:]
+    protocol, acquired = live.MrdStream(counters={"encoding": encoding}), readout(kspace[:, 3], centre - 3)
+    acquired.encoding_space_ref = encoding
+    *_, found = read(said("header", acquired, header=both), protocol)
+    assert isinstance(found, live.LineReadout) and found.line == 3
+    assert protocol.address([3]) == {"kspace_encode_step_1": [centre - 3]}
+
+
 def test_the_contrast_that_was_asked_for_is_taken_and_others_are_passed_over(said: Said, line: Line) -> None:
     first, second = line(5), line(6)
     second.idx.contrast = 1
