@@ -111,12 +111,13 @@ figure
 posterior = md.DoubleLoop(md.variances.ControlVariate()).infer(one.model(trace.lines), np.random.default_rng(0))
 view = md.design.DesignView(md.design.LineCandidates(one.measured, trace.lines, LINES), [posterior], trace.steps)
 before, after = learner.error_models(view)
-expected = learner.predicted(view, np.random.default_rng(0)).expected
+forecast = learner.predicted(view, np.random.default_rng(0))
+untaught = md.design.Calibrated(online=False).predicted(view, np.random.default_rng(0))
 actual = np.sum(abs(one.encoding()(posterior.mean - truth)) ** 2, axis=(0, 2))
 predictions = {
-    "posterior": expected,
-    "random heads": md.design.Calibrated(online=False).corrected(view, expected),
-    "and this scan": learner.corrected(view, expected),
+    "posterior": forecast.expected,
+    "random heads": untaught.corrected,
+    "and this scan": forecast.corrected,
 }
 
 figure = Figure(figsize=(9, 4.5), layout="constrained")

@@ -104,7 +104,7 @@ class Setting:
             try:
                 self.check(value)
             except InputError as error:
-                raise error.about(place) from error
+                raise error.about(place, error.cure or self.cure) from error
         return value
 
 
