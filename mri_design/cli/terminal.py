@@ -38,7 +38,8 @@ def option_behind(error: UsageError | InputError, verb: App | None, words: Seque
     if isinstance(error, InputError):
         field = error.field
         for written, value in given.get("setting", ()):
-            if f"{field}.".startswith(f"recipe: {value.partition('=')[0].strip()}."):
+            setting = f"recipe: {value.partition('=')[0].strip()}."  # the field is this, or a section that there is not
+            if f"{field}.".startswith(setting) or setting.startswith(f"{field}."):
                 return f"{written} {str(error).removeprefix('recipe: ')}"
         found = given.get(argument_behind(error, given) or "")
     elif isinstance(error, UnknownNameError):

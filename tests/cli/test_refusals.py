@@ -59,6 +59,7 @@ WRONG_WORDS = """
     protocol scan.npz --lines 9 --rule lbcs --swaps 3 => --swaps
     design scan.npz --lines 8 -s design.block=x => -s design.block
     design scan.npz --lines 8 -s design => -s
+    design scan.npz --lines 8 -s image.matrix=48 => -s image
     design scan.npz
     design scan.npz --lines 25 => --lines
     design scan.npz --lines 8 --start 9 => --start
