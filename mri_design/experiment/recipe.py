@@ -319,8 +319,12 @@ VARIANCES = {
     "exact-columns": Shipped("variances.columns", "ExactByColumns"),
     "exact": Shipped("variances.base", "Exact"),
 }
-ROUGH_SAMPLES, ROUGH_SAMPLE, ROUGH_INNER = 4, 0.1, 3e-4
-"""Samples, and the tolerances of a sample and of the inner problem, of rough inference."""
+ROUGH_SAMPLES = 4
+"""Posterior samples of rough inference."""
+ROUGH_TOLERANCE = 0.1
+"""Tolerance of each of its samples."""
+ROUGH_INNER_TOLERANCE = 3e-4
+"""Tolerance of its inner problem."""
 MOST_ITERATIONS = 1000
 """Largest number of iterations of each inner problem and stage of MAP."""
 SOLVERS = {
@@ -376,23 +380,24 @@ class InferenceRecipe(Settings):
         """The double loop with these settings, without `Variances.bias`, which costs products and is shown nowhere.
 
         Samples of a control variate are extrapolated from where the solver stopped in images, but not in designs, which
-        judge lines by them (`ControlVariate`). A ``rough`` one has `ROUGH_SAMPLES` and solves to `ROUGH_SAMPLE` and
-        `ROUGH_INNER`, unless the settings are rougher still: enough for a strategy that corrects posteriors.
+        judge lines by them (`ControlVariate`). A ``rough`` one has `ROUGH_SAMPLES` and solves to `ROUGH_TOLERANCE` and
+        `ROUGH_INNER_TOLERANCE`, unless the settings are rougher still: enough for a strategy that corrects posteriors.
         """
         from mri_design.inference.double_loop import DoubleLoop
 
-        name, _, stated = self.variances.partition(":")  # a number of steps, or a tolerance
-        samples, tolerance = self.samples, float(stated or 0.03)
-        if rough:
-            samples, tolerance = min(ROUGH_SAMPLES, samples), max(ROUGH_SAMPLE, tolerance)
-        drawn = {"samples": samples, "tolerance": tolerance, "with_bias": False}
-        arguments: dict[str, dict[str, Any]] = {
-            "lanczos": {"steps": int(float(stated))} if stated else {},
-            "perturb-and-solve": drawn,
-            "control-variate": {**drawn, "column_limit": COLUMN_LIMIT, "extrapolated": extrapolated},
-        }
-        estimator = VARIANCES[name](**arguments.get(name, {}))
-        return DoubleLoop(estimator, self.inner_solver(ROUGH_INNER if rough else 0.0), self.loops, self.tolerance)
+        name, _, stated = self.variances.partition(":")
+        arguments: dict[str, Any] = {}
+        if name == "lanczos" and stated:
+            arguments = {"steps": int(stated)}
+        elif name in ("control-variate", "perturb-and-solve"):
+            samples, tolerance = self.samples, float(stated or 0.03)
+            if rough:
+                samples, tolerance = min(ROUGH_SAMPLES, samples), max(ROUGH_TOLERANCE, tolerance)
+            arguments = {"samples": samples, "tolerance": tolerance, "with_bias": False}
+        if name == "control-variate":
+            arguments |= {"column_limit": COLUMN_LIMIT, "extrapolated": extrapolated}
+        solver = self.inner_solver(ROUGH_INNER_TOLERANCE if rough else 0.0)
+        return DoubleLoop(VARIANCES[name](**arguments), solver, self.loops, self.tolerance)
 
     def inner_solver(self, least: float = 0.0) -> InnerSolver:
         """The chosen solver of the inner problem, which stops at ``least`` or earlier."""
