@@ -80,7 +80,8 @@ def _written(pattern: str, example: str) -> Callable[[str], None]:
 
     def check(text: str) -> None:
         if not re.fullmatch(pattern, text):
-            raise InputError("", repr(text), "a name alone, or one that has a part of its own", f"As {example}.")
+            wanted = "a name, followed by a colon and a value only if it takes one"
+            raise InputError("", repr(text), wanted, f"As {example}.")
 
     return check
 
