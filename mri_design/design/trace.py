@@ -384,20 +384,20 @@ class StopRule:
 
     def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
         """The numbers that the rule compares with its limits: those of the limits that are met; of all if none is."""
-        tested, facts, met = self._tested(forecast), list[StopFact](), list[StopFact]()
+        tested, each = self._tested(forecast), list[tuple[StopFact, bool]]()
         untested: dict[str, Any] = {} if tested else {"tested": forecast.tested, "fewest": self.fewest}
         if self.error is not None:
             reached, error = self._error_reached(forecast), self._error(forecast)
-            fact = StopFact("error", error, self.error, **(untested if reached else {}))
             if tested and self._hopeless(forecast):
-                fact = StopFact("out of reach", error, self.error, self._floor(forecast))
-            facts.append(fact)
-            met += [fact] * (tested and (reached or fact.code == "out of reach"))
+                each.append((StopFact("out of reach", error, self.error, self._floor(forecast)), True))
+            else:
+                each.append((StopFact("error", error, self.error, **(untested if reached else {})), reached))
         if self.gain is not None:
             reached = self._gain_reached(forecast)
-            facts.append(StopFact("gain", forecast.information, self.gain, **(untested if reached else {})))
-            met += facts[-1:] * (tested and reached)
-        return tuple(met or facts)
+            fact = StopFact("gain", forecast.information, self.gain, **(untested if reached else {}))
+            each.append((fact, reached))
+        met = [fact for fact, reached in each if tested and reached]
+        return tuple(met or [fact for fact, _ in each])
 
     def out_of_reach(self, forecast: Forecast) -> bool:
         """Whether even the complete scan is predicted to have a larger error than wanted, and no other limit is met."""
