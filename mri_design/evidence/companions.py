@@ -558,7 +558,9 @@ def repeat_doubt(strength: Strength, share: float) -> float | None:
     return 0.05 if strength == "strong" else 0.02
 
 
-def with_block_of(kind: Literal["companion", "repeat"], prior: Sequence[Any], strength: Strength, share: float) -> Any:
+def with_block_of(
+    kind: Literal["companion", "repeat"], prior: Sequence[Any], strength: Strength, share: float
+) -> tuple[Any, ...]:
     """The blocks of a prior, with the usual one of a companion or a repeat unless they have one."""
     if any(block.kind == kind for block in prior):
         return tuple(prior)
@@ -805,16 +807,16 @@ def _gains(without: HeldBack, one: SliceModel) -> NDArray[np.float64]:
 def _gains_with(without: HeldBack, patches: AlikePatches, strength: Strength, share: float) -> NDArray[np.float64]:
     """`_gains` of companions at the limit of so many lines."""
     one = without.slice_model
-    return _gains(
-        without, replace(one, companion=patches, prior=with_block_of("companion", one.prior, strength, share))
-    )
+    prior = with_block_of("companion", one.prior, strength, share)
+    return _gains(without, replace(one, companion=patches, prior=prior))
 
 
 def _gains_as_repeat(without: HeldBack, companion: Companion, strength: Strength, doubt: float) -> NDArray[np.float64]:
     """`_gains` of a companion as a repeat."""
     one = without.slice_model
     expected = expected_image(one, without.known, companion.image, doubt, without)
-    return _gains(without, replace(one, expected=expected, prior=with_block_of("repeat", one.prior, strength, 1.0)))
+    prior = with_block_of("repeat", one.prior, strength, 1.0)
+    return _gains(without, replace(one, expected=expected, prior=prior))
 
 
 def _best_repeat(

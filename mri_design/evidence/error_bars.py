@@ -63,7 +63,8 @@ def energies_held_back(folds: Sequence[HeldBack], final: GaussianPosterior, seed
         return {}
     found, expected, rings = (np.concatenate(parts, axis=-1) for parts in zip(*map(_energies, folds), strict=True))
     one = folds[0].slice_model
-    noise, over = 2 * one.noise_variance, _over(found, expected, 2 * one.noise_variance)
+    noise = 2 * one.noise_variance
+    over = _over(found, expected, noise)
     each = [
         _over(found[:, rings == n], expected[:, rings == n], noise) if np.sum(rings == n) >= FEW else over
         for n in range(len(EDGES) - 1)
