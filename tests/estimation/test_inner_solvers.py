@@ -19,6 +19,7 @@ from mri_design.estimation import (
     powers_along,
     rounded_threshold,
     shrinkage,
+    shrunken_moduli,
 )
 from mri_design.operators import FiniteDifferences, Identity
 from mri_design.operators.kernels.pixels import laplace_along
@@ -337,6 +338,18 @@ def test_nothing_on_a_fine_grid_is_lower(site, rho, z):
     if isinstance(site, StudentT):  # several minima: only stationary
         grid = s + np.linspace(-1e-4, 1e-4, 21)[:, None]
     assert (objective(s) <= objective(grid).min(axis=0) + 1e-12 * np.abs(objective(s))).all()
+
+
+@pytest.mark.parametrize("z", [1e-8, 1e-3, 1.0])
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_both_ways_to_a_rounded_threshold_agree(z, precision):
+    modulus = np.abs(np.random.default_rng(0).standard_normal(500)).astype(precision)
+    site = Laplace(2.0)
+    general = shrunken_moduli(Smoothed(site, np.asarray(z, dtype=precision)), SIGMA2, 0.5, modulus, 100)
+    level, epsilon = np.asarray(2.0 * np.sqrt(SIGMA2) / 0.5, precision), np.asarray(SIGMA2 * z, precision)
+    own = modulus * rounded_threshold(level, epsilon, modulus**2)
+    assert own.dtype == general.dtype == precision
+    np.testing.assert_allclose(own, general, rtol=0, atol=50 * np.finfo(precision).eps)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,19 @@ def test_approaches_soft_thresholding_as_the_smoothing_goes():
     assert errors[-1] < 0.005 * tau * 0.5
 
 
+def test_satisfies_the_optimality_conditions_of_l1(tiny_model):
+    """With s = u: X^T (y - X u) = lambda sign(u) where u is not zero, and at most lambda where it is."""
+    full = tiny_model("matrix", scale=5.0)
+    model = md.GeneralizedLinearModel(full.measurement, full.data, full.noise_variance, full.blocks[:1])
+    level = 5.0 * 0.1
+    u, convergence = MaximumAPosteriori(1e-6, stages=7, inner=replace(ACCURATE, tolerance=1e-7))(model)
+    force = model.measurement.adjoint(model.data - model.measurement(u))
+    support = np.abs(u) > 1e-3
+    assert convergence.converged and 0 < support.sum() < 8
+    np.testing.assert_allclose(force[support], level * np.sign(u[support]), rtol=5e-3)
+    assert (np.abs(force[~support]) <= level * 1.005).all()
+
+
 def test_a_good_start_leads_to_the_same_answer_and_stopping_short_is_flagged(tiny_model):
     model = tiny_model("groups")
     estimate = MaximumAPosteriori(1e-2, stages=1, inner=ACCURATE)

@@ -135,8 +135,14 @@ def test_a_small_advantage_is_no_reason_for_another_model(
 
 
 def test_the_first_model_is_kept_without_evidence():
-    rng = np.random.default_rng(1)
-    even = np.exp(rng.standard_normal((20, 1))) * np.exp(0.01 * rng.standard_normal((20, 3)))
+    rng = np.random.default_rng(0)
+    scatter = rng.standard_normal(20)
+    scatter = (scatter - scatter.mean()) / scatter.std(ddof=1)
+    of_lines = np.exp(rng.standard_normal(20))
+    for standard_errors, number in ((0.0, 0), (1.4, 0), (1.6, 1)):  # 1.5 is clearly better
+        gains = 0.01 * (standard_errors / np.sqrt(20) + scatter)
+        assert best_model(np.stack([of_lines, of_lines * np.exp(-gains)], axis=1)) == number
+    even = np.stack([of_lines, of_lines * np.exp(0.01 * scatter), of_lines * np.exp(-0.01 * scatter)], axis=1)
     assert best_model(even) == 0
     better = even * [1.0, 0.8, 0.5]
     assert best_model(better) == 2

@@ -236,6 +236,7 @@ def test_what_had_to_be_sampled_beside_exact_columns_is_not_called_exact(monkeyp
     like = np.zeros(shape, complex)
     made = ControlVariate()(precision, wanted, np.random.default_rng(0), like)
     assert made.kind == "exact" and not any(bias.any() for bias in made.bias)
+    assert ExactByColumns()(precision, operators, np.random.default_rng(0), like).bias is None
     monkeypatch.setattr("mri_design.variances.columns.WIDE_LIMIT", 0)  # as for a large image
     made = ControlVariate(samples=50)(precision, wanted, np.random.default_rng(0), like)
     assert made.kind == "unbiased" and not any(bias.any() for bias in made.bias)

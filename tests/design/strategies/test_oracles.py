@@ -16,6 +16,7 @@ from mri_design.design import (
     OracleResidual,
     ReferenceSlice,
     TrainedDesign,
+    TrainedOrder,
     TrainingResidual,
     expected_energies,
 )
@@ -176,3 +177,17 @@ def test_training_scans_say_what_training_missed_when_as_many_lines_were_measure
     np.testing.assert_array_equal(later, learnt.residual(5))
     with refused("trained design"):
         Calibrated(side_information=(learnt,)).default_start(LineReadouts((64, 64)), 24)
+
+
+def test_the_order_is_followed_past_lines_without_data_and_the_last_residual_goes_on(
+    learnt: TrainedDesign, rng: np.random.Generator
+) -> None:
+    measurable, rule = np.ones(16, dtype=bool), TrainedOrder(design=learnt)
+    measurable[3] = False
+    assert rule.default_start(LineReadouts((16, 16)), 7) == 3
+    candidates = LineCandidates(measurable, ORDER[:3], 15, 3)
+    while len(candidates.acquired) < 15:
+        candidates = candidates.after(rule.choose(DesignView(candidates), rng).line)
+    assert candidates.acquired[3:6] == ORDER[4:]
+    rest = candidates.acquired[6:]
+    assert list(rest) == sorted(rest, key=lambda line: -learnt.profile[-1, line])

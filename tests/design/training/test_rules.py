@@ -91,6 +91,23 @@ def test_lbcs_picks_as_brute_force_does(scans: list[ReferenceSlice]) -> None:
         lines.append(picked)
 
 
+def test_residual_greedy_picks_where_the_images_are_most_wrong(scans: list[ReferenceSlice]) -> None:
+    """The residual is that of the definition: |F(u_hat - u)|^2 over the image's energy."""
+    state = learnt(scans, TrainingResidual())
+    for step, picked in enumerate(state.lines[3:]):
+        lines = state.lines[: 3 + step]
+        total = np.zeros(16)
+        for scan in scans:
+            image = plain(scan.slice_model, lines) - scan.reference
+            wrong = np.fft.fftshift(np.fft.fft2(np.fft.ifftshift(image), norm="ortho"))
+            total += np.sum(np.abs(wrong) ** 2, axis=1) / np.sum(np.abs(scan.reference) ** 2)
+        np.testing.assert_allclose(state.profile[step], total / len(scans), rtol=1e-4, atol=1e-9)
+        total[list(lines)] = 0
+        around = np.convolve(total, [0.25, 1, 0.25], mode="same")
+        around[list(lines)] = -1
+        assert picked == int(np.argmax(around))
+
+
 def test_stochastic_lbcs_tries_some_lines_on_some_scans(scans: list[ReferenceSlice]) -> None:
     tried: list[list[Trial]] = []
 
