@@ -349,8 +349,10 @@ def register(fixed: Image, moving: Image) -> RigidMotion:
     Raises
     ------
     InputError
-        For an image without signal.
+        For other shapes, or an image without signal.
     """
+    if fixed.ndim != 2 or fixed.shape != moving.shape:
+        raise InputError("images", f"shapes {fixed.shape} and {moving.shape}", "two images (ky, kx) of one shape")
     stays, moves = (_grey(image) for image in (fixed, moving))
     most = LARGEST_SHIFT * min(fixed.shape)
     step = max(1, min(fixed.shape) // COARSE)

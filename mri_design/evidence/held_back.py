@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.design.engine import found_energies
+from mri_design.errors import InputError
 from mri_design.inference.base import WarmStart, pooled_variances
 from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.generalized_linear import GeneralizedLinearModel
@@ -54,7 +55,14 @@ def best_model(energies: Numbers) -> int:
     -------
     int
         Index of the model; 0 on fewer than four lines.
+
+    Raises
+    ------
+    InputError
+        For energies that are not a table of positive finite numbers.
     """
+    if energies.ndim != 2 or not energies.shape[1] or not (np.isfinite(energies).all() and (energies > 0).all()):
+        raise InputError("innovation energies", f"shape {energies.shape}", "positive numbers (lines, models)")
     if len(energies) < FEWEST:
         return 0
     gains: Numbers = np.log(energies[:, :1]) - np.log(energies)

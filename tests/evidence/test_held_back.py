@@ -14,6 +14,7 @@ from mri_design.experiment import load_scan
 from mri_design.operators import Array, radial_spokes, turned
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from tests.phased_slices import SD, disc, smooth
+from tests.refusals import refused
 
 N = 24
 PLANE = PlaneReadouts((N, N))
@@ -149,6 +150,12 @@ def test_the_first_model_is_kept_without_evidence():
     assert best_model(better * [1.0, 1.0, 10.0]) == 1
     assert best_model(better[:3]) == 0  # too few
     assert best_model(np.zeros((0, 2))) == 0
+
+
+@pytest.mark.parametrize("energies", [np.ones(2), [[1.0, 0.0]], [[1.0, np.nan]], np.ones((3, 0))])
+def test_energies_that_are_no_table_of_positive_numbers_are_refused(energies):
+    with refused("innovation energies"):
+        best_model(np.asarray(energies))
 
 
 OF_BRAIN = sorted({*range(19, 29), *range(1, 48, 4)})

@@ -75,7 +75,16 @@ def test_images_that_lie_upon_each_other_stay():
     assert register(noisy(FIRST, 3), noisy(OTHER, 4)) == RigidMotion()
 
 
-def test_images_without_signal_are_refused():
-    for fixed, moving in ((FIRST, np.zeros_like(FIRST)), (np.full_like(FIRST, np.nan), OTHER)):
-        with pytest.raises(InputError):
-            register(fixed, moving)
+@pytest.mark.parametrize(
+    ("fixed", "moving"),
+    [
+        (FIRST, OTHER[:-1]),
+        (FIRST, np.zeros_like(FIRST)),
+        (np.full_like(FIRST, np.nan), OTHER),
+        (FIRST[None], OTHER[None]),
+    ],
+    ids=["shapes", "zeros", "nan", "stack"],
+)
+def test_images_that_cannot_be_compared_are_refused(fixed, moving):
+    with pytest.raises(InputError):
+        register(fixed, moving)
