@@ -430,7 +430,7 @@ class LoadedScan(Shown):
         scan = require_grid_data(self.data, self.source)
 
         def compute(work: runs.Work, keep: runs.Keep) -> runs.DesignResult:
-            return runs.design_scan(request, work, keep, scan)
+            return runs.design_scan(request, work, keep, runs.read_input(request, work, scan))
 
         made = Computation.of(request, compute, self._work(seed, jobs, watch))
         return interactive.ScanDesign(interactive.ScanImage(**made.parts), self.reconstruct)

@@ -5,6 +5,7 @@ from .compare import compare_strategies as compare_strategies
 from .design import DesignResult as DesignResult
 from .design import design_scan as design_scan
 from .design_request import DesignRequest as DesignRequest
+from .design_request import read_input as read_input
 from .known_slice import GivenReference as GivenReference
 from .recon import ReconRequest as ReconRequest
 from .recon import reconstruct_scan as reconstruct_scan

@@ -97,17 +97,11 @@ class DesignResult:
 _phrase = partial(phrase, template="design")
 
 
-def design_scan(
-    request: DesignRequest,
-    work: Work,
-    keep: Keep,
-    scan: KSpaceData | None = None,
-    found: DesignInput | None = None,
-) -> DesignResult:
+def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInput | None = None) -> DesignResult:
     """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
 
-    Its state is kept every few seconds, and where the design is interrupted. ``scan`` is one that is loaded already,
-    and ``found`` what `read_input` made of it.
+    Its state is kept every few seconds, and where the design is interrupted. ``data`` is what `read_input` made of the
+    request, where it has been read.
 
     Raises
     ------
@@ -116,7 +110,7 @@ def design_scan(
     InputError
         Where the scan or the checkpoint cannot be used, or constraints contradict the scan.
     """
-    slices, recipe = prepared(request, work, scan, found), request.recipe
+    slices, recipe = prepared(request, work, data), request.recipe
     keep.begin()
     looks = design.ImageErrors(recipe, work.seed, slices.companions)
     engine = design.design_engine(slices.plan, recipe, extent.design_seed(work.seed))

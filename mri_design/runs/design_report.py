@@ -40,8 +40,8 @@ ACQUISITION = "acquisition.csv"
 
 def design_in_folder(request: DesignRequest, run: Run) -> Stored:
     """Design, reconstruct and report in a run's folder; see `carry_out`."""
-    record, found = request.record(run), read_input(request, run)  # refused before it is known whose folder it is
-    compute = partial(design_scan, request, run, found=found)
+    record, data = request.record(run), read_input(request, run)  # refused before it is known whose folder it is
+    compute = partial(design_scan, request, run, data=data)
     return carry_out(run, record, compute, report_design, checkpoint=CHECKPOINT, resumed="design")
 
 

@@ -266,9 +266,7 @@ DesignInput = tuple[KSpaceData, list[int], extent.DesignPlan, int | None]
 """The scan, the slices that share the mask, the plan, and the number of lines in the end if it is known."""
 
 
-def prepared(
-    request: DesignRequest, work: Work, scan: KSpaceData | None = None, found: DesignInput | None = None
-) -> DesignSlices:
+def prepared(request: DesignRequest, work: Work, data: DesignInput | None = None) -> DesignSlices:
     """The slices of a design and its plan, with the other images of the object that steer it or serve its image.
 
     Parameters
@@ -277,9 +275,7 @@ def prepared(
         Names the files.
     work : Work
         Its seed is that of simulations.
-    scan : KSpaceData, optional
-        The scan where it is loaded already.
-    found : tuple, optional
+    data : tuple, optional
         What `read_input` made of the request, where it has been read.
 
     Raises
@@ -288,7 +284,7 @@ def prepared(
         Where a file cannot be used, and the scan cannot be calibrated or contradicts the request or its constraints.
     """
     recipe, seed = request.recipe, work.seed
-    scan, numbers, plan, lines = found or read_input(request, work, scan)
+    scan, numbers, plan, lines = data or read_input(request, work)
     frames = other_frames(request.source, recipe, request.maps, numbers[0], request.around, seed)
     given = request.read_companions(seed)
     chosen = [scan.select_slice(number) for number in numbers]

@@ -23,7 +23,7 @@ from mri_design.experiment import (
 from mri_design.runs.companions import companions_within
 from mri_design.runs.compare import ComparisonRequest, compare_strategies
 from mri_design.runs.design import design_scan
-from mri_design.runs.design_request import DesignRequest
+from mri_design.runs.design_request import DesignRequest, read_input
 from mri_design.runs.protocol import ProtocolRequest, design_protocol
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers, design_among
@@ -64,7 +64,7 @@ def source(data: KSpaceData) -> list[ScanSource]:
 
 def designed(scan, data):
     request = DesignRequest("memory:scan", RECIPE, FEW)
-    made = design_scan(request, Work(), Keep(), data)
+    made = design_scan(request, Work(), Keep(), read_input(request, Work(), data))
     assert len(made.trace.start) == 4
     return made.trace.lines, made.images[0].reconstruction
 
