@@ -215,8 +215,8 @@ class LineConstraints(Constraints):
     def __post_init__(self) -> None:
         for name, lines in (("forbidden lines", self.forbidden), ("required lines", self.required)):
             wanted = "a tuple of line numbers, as (0, 1, 250)"
-            numbers = lines if isinstance(lines, Iterable) else ("none",)
-            if not all(isinstance(line, Integral) and not isinstance(line, bool) for line in numbers):
+            listed = isinstance(lines, Iterable) and not isinstance(lines, str)
+            if not listed or not all(isinstance(line, Integral) and not isinstance(line, bool) for line in lines):
                 raise refusal(name, described(lines), wanted)
         require_counts(least=0, **{"forced centre": self.centre})
         if self.partial_fourier is not None:

@@ -139,6 +139,7 @@ NO_DATA[3] = False
     [
         (lambda: LineConstraints((3, 4), (4,)), "constraints"),
         (lambda: LineConstraints((True,)), "forbidden lines"),
+        (lambda: LineConstraints(""), "forbidden lines"),
         (lambda: LineConstraints("3"), "forbidden lines"),
         (lambda: LineConstraints(partial_fourier=0.4), "partial Fourier"),
         (lambda: LineConstraints(partial_fourier=float("nan")), "partial Fourier"),

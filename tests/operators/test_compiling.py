@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
+from numba.core.errors import NumbaError
 
-from mri_design.operators.kernels.compiling import compiled
+from mri_design.operators.kernels.compiling import compiled, load, store
 
 COMPILES = """
 import numpy as np
@@ -97,3 +99,17 @@ def test_a_change_of_any_file_of_loops_makes_the_cache_stale() -> None:
     names = {name for name, _, _ in compiled(lambda x: x)._cache._cache_file._source_stamp}
     files = [Path(module.__file__) for module in (compiling, fft)]
     assert {str(file.relative_to(files[0].parent)) for file in files} < names
+
+
+def test_registers_are_read_and_written_in_flat_contiguous_arrays_alone() -> None:
+    @numba.njit
+    def copied(source, target):
+        store(target, 0, load(source, 0))
+
+    source, target = np.arange(1.0, 33), np.zeros(32)
+    copied(source, target)
+    assert np.array_equal(target[target > 0], source[: np.count_nonzero(target)]) and target.any()
+    for other in (source[::2], source.reshape(4, 8)):
+        for arrays in ((other, target), (source, other)):
+            with pytest.raises(NumbaError):
+                copied(*arrays)

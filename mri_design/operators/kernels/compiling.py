@@ -20,6 +20,7 @@ import numba
 from llvmlite import ir
 from numba import types
 from numba.core import caching
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload, register_model
 
 from mri_design.errors import say_once
@@ -111,12 +112,15 @@ def _vector(lanes: Lanes, times: int = 1) -> ir.VectorType:
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any, vector: ir.VectorType) -> Any:
+    """Of ``array[index:]`` as a register; only of an array that is flat and contiguous, or it would be other memory."""
+    if not (isinstance(array_type, types.Array) and array_type.ndim == 1 and array_type.layout == "C"):
+        raise TypingError(f"registers of {array_type}, which is no flat and contiguous array")
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
 
 
 def _load(context: Any, builder: Any, array_type: Any, array: Any, index: Any, times: int = 1) -> Any:
-    """A register, or one of ``times`` the length, from ``array[index:]``; the array is flat and contiguous."""
+    """A register, or one of ``times`` the length, from ``array[index:]``."""
     address = _address(context, builder, array_type, array, index, _vector(Lanes(array_type.dtype), times))
     return builder.load(address, align=array_type.dtype.bitwidth // 8)
 
