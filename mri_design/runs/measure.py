@@ -97,7 +97,7 @@ class RegionMean:
 
     @property
     def facts(self) -> dict[str, object]:
-        """For programs, as `row` is for people."""
+        """Name, mean, sd, intervals and draws of the region, in full precision, as `--json` prints them."""
         intervals = {f"interval_{100 * level:.0f}": list(self.interval(level)) for level in LEVELS}
         found = {"region": self.name, "pixels": self.pixels, "mean": self.value, "sd": self.sd}
         return {**found, **intervals, "true": self.true, "draws": min(map(len, self.deviations))}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from mri_design.design.trace import DesignTrace
 from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation.metrics import Coverage, RelativeError
 from mri_design.evaluation.plots.pictures import Frame, Layout
-from mri_design.evaluation.run_folder import MANIFEST, RunFolder
+from mri_design.evaluation.run_folder import MANIFEST, RunFolder, read_manifest
 from mri_design.evaluation.tables import Row
 from mri_design.kinds import KINDS, Kind
 from mri_design.runs.error_tables import StudyErrors
@@ -317,9 +318,12 @@ def read_result(
     UsageError
         Where it is no folder of such a run, or of one that has not ended.
     InputError
-        Where its files are damaged or contradict each other.
+        Where its files are damaged or contradict each other, or the one with its result is missing.
     """
     name, wanted = folder.resolve().name, "what a run of this version leaves"
+    if _lost_its_result(folder):
+        cure = f"Copy the folder again, or make the run again with {option('overwrite')}."
+        raise InputError(f"{name}/{RESULT}", "no file", wanted, cure)
     if not (folder / MANIFEST).is_file() or not (folder / RESULT).is_file():
         unfinished = (folder / "checkpoint.npz").exists()
         cure = "finish it with --resume first" if unfinished else f"give a folder of {verbs}"
@@ -332,6 +336,15 @@ def read_result(
         raise InputError(f"{name}/{RESULT}", f"{got}, which contradicts its other parts", wanted, cure)
     maps = result.maps[0] if result.frames and result.maps is not None else result.maps
     return replace(result, name=name, folder=folder, maps=maps)
+
+
+def _lost_its_result(folder: Path) -> bool:
+    """Whether a folder holds a finished run without the file of its result, which was removed or not copied."""
+    if (folder / RESULT).exists() or not (folder / MANIFEST).is_file():
+        return False
+    with suppress(InputError):  # it is no manifest of this program, or a damaged one
+        return "identity" in read_manifest(folder, settings=dict)["settings"]
+    return False
 
 
 def _contradiction(run: StoredRun) -> str:

@@ -115,12 +115,19 @@ def coils(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_least_squares_leave_noise_and_g_factor_next_to_the_image(run: Run, coils: Path, tmp_path: Path) -> None:
+def test_least_squares_leave_noise_and_g_factor_next_to_the_image_and_nothing_without_the_flag(
+    run: Run, coils: Path, tmp_path: Path
+) -> None:
     out, words = tmp_path / "x", ("recon", coils, "--slices", 0, "--method", "least-squares")
     run(*words, "-s", "reconstruction.noise_map=true", "--out", out, code=0)
+    run("recon", coils, *words[-2:], "-s", "reconstruction.noise_map=true", "--out", tmp_path / "both", code=0)
+    for name in ("noise.npy", "g_factor.npy"):
+        np.testing.assert_array_equal(np.load(tmp_path / "both" / name)[0], np.load(out / name))
     g_factor, noise = np.load(out / "g_factor.npy"), np.load(out / "noise.npy")
     assert g_factor.shape == noise.shape == (24, 20) and g_factor.min() > 0.99 and g_factor.max() > 1.01
     # In the file's units a pixel of the complete scan has the noise of a sample: brightness is the coils' own.
     assert np.median(noise / g_factor) == pytest.approx(np.sqrt(2 * 5e-5 * STEP), rel=0.02)
     run("export", out, "--out", tmp_path / "x.nii", code=0)
     assert (tmp_path / "x_noise.nii").is_file() and (tmp_path / "x_g_factor.nii").is_file()
+    run(*words, "--out", out, "--overwrite", code=0)
+    assert not (out / "g_factor.npy").exists() and not (out / "noise.npy").exists()

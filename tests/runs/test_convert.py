@@ -156,7 +156,8 @@ def test_every_slice_is_a_dicom_file_of_one_series(convert: Convert, tmp_path: P
     for file, image in zip(files, images, strict=True):
         np.testing.assert_allclose(file.pixel_array * float(file.RescaleSlope), image, atol=1e-5)
     write_npy(tmp_path / "single.npy", images[0])
-    assert convert(tmp_path / "single.npy", "single.dcm").is_file()
+    made = convert(tmp_path / "single.npy", "single.dcm").parent
+    assert [path.name for path in made.glob("single*")] == ["single.dcm"]
 
 
 def test_dicom_has_the_sizes_that_are_known_and_stays_the_patient_s(convert: Convert, tmp_path: Path) -> None:
