@@ -12,6 +12,9 @@ posterior's variances. Images fill a part of the field of view, so that lines ne
 their phase is nearly smooth, so that lines opposite to measured ones are partly known; and spectra fall off in their
 own way, faster on one side than on the other (relaxation along an echo train).
 
+With four coils or more lines are chosen within a whole mask, whose distances grow outwards (`distances`): the posteriors say
+which of such masks leaves least variance, and the predicted energies which of its lines comes next.
+
 Samples of a plane. A block gives as many innovations as it has samples, enough for a gamma regression to learn from the
 scan alone. With several coils a sample tells much about its surroundings: most of the mask is then a Poisson disc, and
 each remaining sample is the one that removes most of the error, its own and that around it.
@@ -37,6 +40,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
+from mri_design.design.distances import closest, growing_masks, totals_after
 from mri_design.design.engine import SliceInference
 from mri_design.design.fixed import SHARE, first_disc
 from mri_design.design.greedy import (
@@ -572,6 +576,12 @@ TEMPER = 0.4
 much of its surroundings, so that energies found before it overstate what is left."""
 
 
+PLANNED_COILS = 4
+"""Coils from which on lines are chosen within a mask at growing distances: two leave too much of a gap open."""
+PLANNED_START, GROWING_START = 2, 4
+"""Centre lines of a mask at growing distances where coil maps are known, and where they come from its own lines."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Calibrated(ChoosesByScore):
     """Choose the candidates on and around which the error is expected to be largest, after a learnt correction.
@@ -582,6 +592,10 @@ class Calibrated(ChoosesByScore):
     predicted of a neighbourhood is more certain than that of one line. So a line's score is the sum of the energies
     predicted of the unmeasured lines around it, with weights that fall with the distance
     (results/design-study/README.md).
+
+    With four coils or more these scores order the lines of one mask, chosen as a whole among `growing_masks`: the one that
+    leaves least variance in all slices (`totals_after`), of those that hold most of the lines chosen so far. Other
+    lines follow where constraints leave none of the mask (results/coils/planned.md).
 
     Of samples of a plane the predicted energy is exp(features . w), with w from a gamma regression of all innovations
     so far on the features that were known when they were predicted (`sample_features`), times the ratio of found to
@@ -610,6 +624,9 @@ class Calibrated(ChoosesByScore):
     neighbours : sequence of float
         Weights of the lines at distance 1, 2, ... on either side, relative to the line itself; empty scores every line
         by its own energy.
+    planned : bool
+        Lines, with four coils or more and no side information: whether they are chosen within a mask at growing
+        distances.
     drawn : bool, optional
         Samples: if given, they are chosen by their own energies whatever the number of coils. Where true, energies are
         drawn from the gamma distributions that the regression takes them to have. What is predicted is smooth over the
@@ -632,6 +649,7 @@ class Calibrated(ChoosesByScore):
     error_model: ErrorModel | None = None
     online: bool = True
     neighbours: tuple[float, ...] = (0.5, 0.25)
+    planned: bool = True
     drawn: bool | None = None
     disc_share: float = SHARE
     name: str = "calibrated"
@@ -642,7 +660,7 @@ class Calibrated(ChoosesByScore):
     def __post_init__(self) -> None:
         if self.draws is not None:
             require_counts(draws=self.draws, least=1)
-        require_instance(bool, wanted="true or false", online=self.online)
+        require_instance(bool, wanted="true or false", online=self.online, planned=self.planned)
         if self.error_model is not None:
             wanted = "an ErrorModel, or None for the shipped one"
             require_instance(ErrorModel, wanted=wanted, error_model=self.error_model)
@@ -655,12 +673,24 @@ class Calibrated(ChoosesByScore):
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Eight lines with one coil: the error model knows how much energy the centre of an image holds.
 
-        Four with several, which see the image's support and its low resolution without them. Of a plane see
-        `PlaneReadouts.start_for_posterior`.
+        With several, two where lines are chosen within a mask, and else four: coils see the image's support and its low
+        resolution without them. Of a plane see `PlaneReadouts.start_for_posterior`.
         """
         for each in self.side_information:
             each.require_grid(readouts.shape)
-        return super().default_start(readouts, target, n_coils)
+        usual = super().default_start(readouts, target, n_coils)
+        return min(usual, PLANNED_START) if self.plans_ahead(readouts, n_coils) else usual
+
+    def growing_start(self, n_coils: int) -> int | None:
+        """Four lines where they are chosen within a mask."""
+        return GROWING_START if self._plans(n_coils) else None
+
+    def plans_ahead(self, readouts: Readouts, n_coils: int) -> bool:
+        """Of lines with several coils: they are chosen within a mask."""
+        return not readouts.thinned and self._plans(n_coils)
+
+    def _plans(self, n_coils: int) -> bool:
+        return self.planned and n_coils >= PLANNED_COILS and not self.side_information
 
     def unseen(self, readouts: Readouts, target: int, n_coils: int) -> int:
         """In a plane with several coils the start and the Poisson disc."""
@@ -712,6 +742,9 @@ class Calibrated(ChoosesByScore):
             weight = weight_of_side_information(*_log_errors(view, residuals))
             scores = (np.maximum(residuals[-1], TINY) * brightness) ** weight * scores ** (1 - weight)
         corrected = np.where(now.measured, now.expected, now.unit * model.energies(features))
+        if self._plans(fewest_coils(view.posteriors)):
+            planned = _planned_lines(view)
+            scores = scores + np.where(planned, float(np.max(scores, where=np.isfinite(scores), initial=0.0)), 0.0)
         return scores, Forecast(expected, corrected, side_information_weight=weight)
 
     def error_models(self, view: DesignView) -> tuple[ErrorModel, ErrorModel]:
@@ -769,6 +802,21 @@ class Calibrated(ChoosesByScore):
             for residuals, mean in zip(self._residuals(view), means_of(view.posteriors), strict=True)
         ]
         return list(np.sum(parts, axis=0))
+
+
+def _planned_lines(view: DesignView) -> NDArray[np.bool_]:
+    """Flags, (ky,), of the lines that are still to come of the mask that leaves least variance."""
+    seen = view.candidates
+    free = np.isin(np.arange(seen.n_lines), seen.outside_start)
+    masks = closest(growing_masks(free, seen.wanted), seen.chosen)
+    if len(masks) > 1:
+        start = seen.acquired[: seen.n_start]
+        wholes = [(*start, *mask) for mask in masks]
+        totals = np.sum(of_each(view.posteriors, totals_after, [(wholes,)] * len(view.posteriors)), axis=0)
+        masks = [masks[int(np.argmin(totals))]]
+    flags = np.zeros(seen.n_lines, dtype=bool)
+    flags[list(masks[0])] = True
+    return flags & ~seen.mask
 
 
 def _lines_so_far(view: DesignView) -> LineKnowledge:

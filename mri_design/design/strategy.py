@@ -192,6 +192,14 @@ class Strategy:
     predicts: bool = False
     """Whether it predicts the error of the image, also where no line is left to choose (`predicted`)."""
 
+    def growing_start(self, n_coils: int) -> int | None:
+        """Centre lines to begin with where coil maps are those of the lines measured; None: by the number of lines."""
+        return None
+
+    def plans_ahead(self, readouts: Readouts, n_coils: int) -> bool:
+        """Whether choices depend on how many there will be, so that no mask is the beginning of a larger one."""
+        return False
+
     @property
     def chooses_blocks(self) -> bool:
         """Whether it chooses several candidates of a plane from one look: whether it has a `choose_block`."""

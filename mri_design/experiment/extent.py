@@ -87,17 +87,20 @@ def _listed(values: object) -> str:
     return ",".join(f"{value:g}" for value in values) if isinstance(values, list | tuple) else f"{values:g}"
 
 
-def centre_for_maps(strategy: Strategy, recipe: Recipe, count: int | None, usual: int | None = None) -> int:
+def centre_for_maps(
+    strategy: Strategy, recipe: Recipe, count: int | None, usual: int | None = None, *, n_coils: int
+) -> int:
     """Centre lines that a mask of ``count`` begins with whose coil maps are estimated from all its lines.
 
     A strategy that goes by the posterior measures the centre densely anyway, with gaps, which is enough for maps: it
-    begins as `start_of_growing` says, and so does an order that was learnt. Others hold as many centre lines as
+    begins with its `growing_start`, or as `start_of_growing` says, and so does an order that was learnt. Others hold as many centre lines as
     calibration is usually done with, ``usual``, by default `calibration_for`; those whose publication names a centre
     hold that one, which `start_count` adds, and `FEWEST_CALIBRATING` at least.
     """
     usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
     if strategy.needs_posterior or isinstance(strategy, TrainedOrder):
-        return start_of_growing(recipe, usual, count)
+        own = None if _states_calibration_lines(recipe) else strategy.growing_start(n_coils)
+        return own or start_of_growing(recipe, usual, count)
     published = isinstance(strategy, CentredLines) and strategy.centre_fraction is not None
     return min(FEWEST_CALIBRATING, usual) if published and not _states_calibration_lines(recipe) else usual
 

@@ -374,7 +374,7 @@ class _Live:
         The usual number of calibration lines where the noise is estimated from them, too: few of them hold nothing but
         signal. That is known from the first line on, because noise readouts come before it.
         """
-        wanted = centre_for_maps(self._request.strategy, self._recipe, self._lines)
+        wanted = centre_for_maps(self._request.strategy, self._recipe, self._lines, n_coils=self._arrivals.coils or 1)
         if self._arrivals.arrived.any() and not self._noise_is_known:
             wanted = max(wanted, calibration_for(self._recipe, self._lines) or self._recipe.coils.most_lines)
         return min(wanted, len(self._measurable))

@@ -358,7 +358,9 @@ def _calibrated(
     """All slices with noise and coil maps, their models, the plan, and how many centre lines maps were to have."""
     recipe, kind, scans = request.recipe, plan.readouts.kind, list[KSpaceData]()
     grows = kind.centre_first and estimates_own_maps(chosen[0])
-    asked = extent.centre_for_maps(plan.strategy, recipe, lines) if grows else extent.calibration_for(recipe, lines)
+    asked = extent.calibration_for(recipe, lines)
+    if grows:
+        asked = extent.centre_for_maps(plan.strategy, recipe, lines, n_coils=chosen[0].n_coils)
     for each in chosen:
         scans.append(calibrate(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
         if each is chosen[0]:

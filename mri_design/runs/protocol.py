@@ -315,7 +315,8 @@ def _calibrated(
     calibration, source = max(image.calibration_lines for image in images), ""
     if any(image.own_maps is not None for image in images):
         strategy = make_strategy(request.strategy, recipe.design.encoding)
-        calibration = extent.centre_for_maps(strategy, recipe, lines, calibration)
+        coils = min(image.slice_model.n_coils for image in images)
+        calibration = extent.centre_for_maps(strategy, recipe, lines, calibration, n_coils=coils)
         source = f"the lines of the mask, {calibration} of them at the centre, training scans apart"
     tell_calibration(calibration, lines, recipe, readouts, work.progress, source)
     recipe = extent.with_calibration(recipe, calibration)

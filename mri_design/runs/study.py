@@ -570,7 +570,7 @@ class Study(Material):
         candidates = candidates_for(image, strategy, count, self.recipe)
         calibration = image.calibration_lines if self.kind.centre_first else 0  # a plane's is among the constraints
         if image.own_maps is not None:
-            calibration = centre_for_maps(rule, self.recipe, count)
+            calibration = centre_for_maps(rule, self.recipe, count, n_coils=n_coils)
         plan = DesignPlan.of(rule, self.recipe, candidates)
         plan.rules.needed(image.slice_model.measured, calibration)  # refuses contradictions
         return plan.start_count(count, calibration, n_coils)
@@ -597,6 +597,7 @@ class Study(Material):
         return (
             (rule.needs_posterior or strategy in ORACLES)
             and not rule.unseen(seen.candidates, count, seen.n_coils)  # a first part that depends on the whole
+            and not rule.plans_ahead(seen.candidates, seen.n_coils)
             and self.recipe.constraints.max_jump is None  # with short jumps every line looks to the last
             and not self.kind.shots  # whose candidates depend on their number
         )

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
+from numpy.typing import NDArray
 
 from mri_design.errors import InputError
 from mri_design.model.posterior import PosteriorPrecision, Variances
@@ -340,3 +341,26 @@ def _add_along_y(rows: Array, stride: int, weights: Array, blocks: Array) -> Non
         for b in taps:
             y, y_other = (shifts + a) % rows.shape[1], (shifts + b) % rows.shape[1]
             blocks[:, y, y_other] += rows[0, a] * rows[0, b] * weights.T
+
+
+def column_blocks(precision: PosteriorPrecision, columns: NDArray[np.intp]) -> Array:
+    """Entries of B^H diag(pi) B within some image columns, float (columns, ky, ky).
+
+    Sites that join columns count as if the others were known. Blocks of sites that are no filters are left out.
+
+    Parameters
+    ----------
+    precision : PosteriorPrecision
+        Of an image.
+    columns : int array
+        Which.
+    """
+    n = precision.measurement.in_shape
+    total = np.zeros((len(columns), n[0], n[0]))
+    for block, pi in zip(precision.blocks, precision.site_precisions, strict=True):
+        weights = np.broadcast_to(pi, block.analysis.out_shape)
+        for band in block.analysis.filter_bands() or ():
+            along_x = _rows(band.along_x, band.stride)
+            part = weights[band.band] @ along_x[:, columns] ** 2
+            _add_along_y(_rows(band.along_y, band.stride), band.stride, part, total)
+    return total

@@ -23,7 +23,7 @@ from tests.refusals import refused
     [
         (
             "lines",
-            "calibrated information-gain expected-error oracle-residual oracle-hole residual-greedy",
+            "calibrated corrected-error information-gain expected-error oracle-residual oracle-hole residual-greedy",
             "random fastmri-random fastmri-equispaced vd-polynomial vd-gaussian regular",
         ),
         (
