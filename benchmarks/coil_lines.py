@@ -1,6 +1,6 @@
-"""Lines with several coils: the design against fixed sets of lines, each with the best of several numbers of centre lines.
+"""Lines with several coils: the design against fixed sets, each with the best of several numbers of centre lines.
 
-    OMP_NUM_THREADS=1 python benchmarks/coil_lines.py DATA [--scans 8a-96,...] [--accelerations 3,4,6,8] [--out results/coils]
+    OMP_NUM_THREADS=1 python benchmarks/coil_lines.py DATA [--scans 8a-96,...] [--accelerations 3,4] [--out OUT]
 
 DATA is the folder of raw scans. A cell is a scan (`coils.SCANS`, or subject, contrast, coils and side of a simulation,
 as 6A_T2w-16-96), an acceleration, and a kind of coil maps: `known`, those of all lines, or `own`, those of the lines of

@@ -1,19 +1,11 @@
-"""Several coils whose maps are estimated from the lines measured: designed lines beside fixed masks, and the maps.
+"""Scans with several coils, cropped to a square grid, and the maps that are estimated from some of their lines.
 
-    OMP_NUM_THREADS=1 python benchmarks/coils.py lines DATA [--scans 8a-96,...] [--known] [--out results/coils]
-    OMP_NUM_THREADS=1 python benchmarks/coils.py maps DATA [--seeds 3] [--out results/coils]
+    OMP_NUM_THREADS=1 python benchmarks/coils.py DATA [--seeds 3] [--out results/coils]
 
-DATA is the folder of raw scans. `lines` crops every scan to a square grid, estimates its noise once, and holds designs
-against fixed masks as `mri-design compare` does, with the same kind of maps and the same centre lines, and with 24 or
-what is published: fair.csv. With --known it holds them against the same rule where the maps of all lines are known:
-known.csv. Errors are relative L2 errors of the magnitude against the scan's own image from all lines, under the recipe
-``local``. What has been computed is kept, and the same command goes on from there; some two minutes of processor time
-for a row of 8 coils on 96 x 96.
-
-`maps` takes masks of eight centre lines (four or six where a mask has sixteen or ten) and random ones of a density that
-falls with the third power. Maps are estimated from these lines alone, by NLINV and by ESPIRiT on the gapless centre.
+DATA is the folder of raw scans. Masks have eight centre lines (four or six where a mask has sixteen or ten)
+and random ones of a density that falls with the third power. Maps are estimated from these lines alone, by NLINV and by ESPIRiT on the gapless centre.
 Every set of maps gives a least-squares image (SENSE, the better of two regularisations) and a posterior mean, whose
-errors are divided by those with maps of the whole scan: maps.csv. Tables go to lines.md and maps.md.
+errors are divided by those with maps of the whole scan: maps.csv. Tables go to maps.md.
 """
 
 from __future__ import annotations
@@ -26,26 +18,21 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-from parts.pages import Kept, put_conditions, put_table
+from parts.pages import put_conditions, put_table
 
 from mri_design.calibration.coils import maps_from_lines
 from mri_design.design.training import ReferenceSlice, relative_error
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
+from mri_design.evaluation.tables import Row, write_csv
 from mri_design.experiment.calibration import calibrate, truth_of
-from mri_design.experiment.design import run_design
-from mri_design.experiment.extent import DesignPlan, centre_for_maps, readouts_wanted
 from mri_design.experiment.inputs import ScanSource, SliceChoice, load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe, reconstruct_prepared
-from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.runs.known_slice import load_images
-from mri_design.runs.study import Study
-from mri_design.runs.work import Keep, Work
+from mri_design.runs.work import Work
 from mri_design.scan.data import ImageStack, KSpaceData
 from mri_design.scan.simulation import simulate_scan
 
@@ -69,19 +56,6 @@ SCANS = {
     "sim8b-64": ("mag3T_7B_T2w.npz", 64),
 }
 """Files, and the sides that they are cropped to, or simulated on with eight coils (``sim4``: four)."""
-FAIR = (
-    "calibrated",
-    "regular",
-    "fastmri-equispaced",
-    "fastmri-random",
-    "vd-polynomial:2",
-    "vd-polynomial:1 draw=systematic",
-)
-FAIR = (*FAIR, "vd-polynomial:2 draw=systematic")
-"""The design, and the fixed masks that it is held against fairly."""
-FORMATS = dict.fromkeys(("designed", "best_fixed", "usual", "few"), ".4f") | {"sd_percent": ".1f"}
-FORMATS |= dict.fromkeys(("against_best_percent", "mean_percent", "worst_percent"), "+.1f")
-FORMATS |= dict.fromkeys(("by_maps_percent", "by_lines_percent", "together_percent"), "+.1f")
 
 
 def middle_of(
@@ -120,122 +94,6 @@ def error(image: ReferenceSlice, seen: SliceModel, lines: Sequence[int], recipe:
     seen = seen.calibrated(lines)
     made = reconstruct_by_recipe(seen, lines, recipe, 0)
     return relative_error(made.image * image.unit_of(seen), image.shown)
-
-
-def known_row(image: ReferenceSlice, acceleration: float) -> Row:
-    """Errors and seconds of the design whose maps grow with it, and of the same rule under the maps of all lines."""
-    size, rule = image.slice_model.candidates.size, make_strategy("calibrated")
-    count = readouts_wanted(size, acceleration)
-    start = centre_for_maps(rule, LOCAL, count)
-    row: dict[str, object] = {"coils": image.slice_model.n_coils, "lines": count, "start": start}
-    for name, seen in (("growing", image.as_measured), ("known", image.slice_model)):
-        began = time.process_time()
-        first = DesignPlan.of(rule, LOCAL, seen.candidates).start_lines(
-            np.ones(size, dtype=bool), count, start, seen.n_coils
-        )
-        lines = run_design([seen], rule, count, LOCAL, start=first).trace.lines
-        row |= {name: error(image, seen, lines, LOCAL), f"CPU s, {name}": time.process_time() - began}
-    return row | {"change in %": 100 * (float(str(row["growing"])) / float(str(row["known"])) - 1)}
-
-
-def fair_rows(image: ReferenceSlice, acceleration: float, seed: int, recipe: Recipe) -> list[Row]:
-    """Errors of the design and of every fixed mask with both numbers of centre lines, as `mri-design compare` has."""
-    count = readouts_wanted(image.slice_model.candidates.size, acceleration)
-    study = Study(tests=[image], strategies=FAIR, lines=[count], recipe=recipe, seeds=1, seed=seed)
-    study.run(Work(), Keep())
-    return [
-        {
-            "scan": image.name.removesuffix("[0]"),
-            "coils": image.slice_model.n_coils,
-            "acceleration": f"{acceleration:g}",
-            "lines": count,
-            "seed": seed,
-            "mask": row["strategy"],
-            "centre": row["centre"],
-            "error": row["relative_l2"],
-            "maps": row["maps"],
-        }
-        for row in study.errors().rows
-    ]
-
-
-def _errors(rows: Sequence[Row]) -> dict[tuple[str, int], NDArray[np.float64]]:
-    """Errors of one cell of `fair_rows`, in the order of the seeds, by mask and centre lines."""
-    masks = dict.fromkeys((str(row["mask"]), int(str(row["centre"]))) for row in rows)
-    return {
-        (name, centre): np.array(
-            [float(str(r["error"])) for r in rows if (r["mask"], str(r["centre"])) == (name, str(centre))]
-        )
-        for name, centre in masks
-    }
-
-
-def _cells(rows: Sequence[Row]) -> Iterator[tuple[Row, dict[tuple[str, int], NDArray[np.float64]]]]:
-    """The first row of every scan and acceleration, and `_errors` of it."""
-    for key in dict.fromkeys((row["scan"], row["acceleration"]) for row in rows):
-        cell = [row for row in rows if (row["scan"], row["acceleration"]) == key]
-        yield cell[0], _errors(cell)
-
-
-def fair_cells(rows: Sequence[Row]) -> list[Row]:
-    """A row for each scan and acceleration: the design beside the best fixed mask, each with the better of its centres.
-
-    The best is that of least mean over the seeds; ``against_best_percent`` is the change of the means, ``sd_percent``
-    and ``worst_percent`` its spread and its worst over the seeds. ``usual`` is the best of the masks with the most
-    centre lines, ``few`` the best of those with fewer, as in `gains_table`.
-    """
-    table: list[Row] = []
-    for first, errors in _cells(rows):
-        ((_, begun),) = [mask for mask in errors if mask[0] == FAIR[0]]
-        designed, means = errors.pop((FAIR[0], begun)), {mask: found.mean() for mask, found in errors.items()}
-        most = max(centre for _, centre in errors)
-        best = min(means, key=means.__getitem__)
-        usual = min(means[mask] for mask in means if mask[1] == most)
-        few = min(means[mask] for mask in means if mask[1] < most)
-        by_seed = 100 * (designed / errors[best] - 1)
-        table.append(
-            {name: first[name] for name in ("scan", "coils", "acceleration", "lines")}
-            | {
-                "seeds": len(designed),
-                "start": begun,
-                "designed": designed.mean(),
-                "best_fixed": means[best],
-                "best_fixed_mask": "{}, {} centre lines".format(*best),
-                "against_best_percent": 100 * (designed.mean() / means[best] - 1),
-                "sd_percent": by_seed.std(ddof=1) if len(by_seed) > 1 else None,
-                "worst_percent": by_seed.max(),
-                "usual": usual,
-                "few": few,
-                "by_maps_percent": 100 * (few / usual - 1),
-                "by_lines_percent": 100 * (designed.mean() / few - 1),
-                "together_percent": 100 * (designed.mean() / usual - 1),
-            }
-        )
-    return table
-
-
-def fair_masks(rows: Sequence[Row]) -> list[Row]:
-    """A row for each fixed mask, with the better of its numbers of centre lines: how designs do beside it."""
-    changes: dict[str, list[float]] = {}
-    lost: dict[str, list[str]] = {}
-    for first, errors in _cells(rows):
-        designed = next(found for (name, _), found in errors.items() if name == FAIR[0]).mean()
-        for name in dict.fromkeys(mask for mask, _ in errors if mask != FAIR[0]):
-            better = min(found.mean() for (mask, _), found in errors.items() if mask == name)
-            changes.setdefault(name, []).append(100 * (designed / better - 1))
-            if designed > better:
-                lost.setdefault(name, []).append(f"{first['scan']} {first['acceleration']}x")
-    return [
-        {
-            "mask": name,
-            "mean_percent": np.mean(found),
-            "sd_percent": np.std(found, ddof=1) if len(found) > 1 else None,
-            "worst_percent": max(found),
-            "better_on": f"{sum(value < 0 for value in found)} of {len(found)}",
-            "worse_on": ", ".join(lost.get(name, [])),
-        }
-        for name, found in changes.items()
-    ]
 
 
 @dataclass(frozen=True)
@@ -353,27 +211,6 @@ def _percent(ratios: list[float]) -> str:
     return f"{100 * (np.mean(ratios) - 1):+.1f} %" if ratios else "-"
 
 
-def measure_lines(given: argparse.Namespace) -> None:
-    """Measure cells of fair.csv or known.csv that are not there yet, and write the tables of lines.md."""
-    page, path = given.out / "lines.md", given.out / "fair.csv"
-    fair: list[Row] = list(read_csv_texts(path)) if path.exists() else []
-    known = Kept.at(given.out / "known.csv", "scan", "acceleration")
-    for seed, acceleration, name in product(range(given.seeds), given.accelerations, given.scans.split(",")):
-        cell = (name, f"{acceleration:g}", str(seed))
-        if given.known:
-            row = {"scan": name, "acceleration": f"{acceleration:g}"}
-            if seed == 0 and "known" not in known.row(row):
-                known.put(row | dict(known_row(loaded(given.data, name, LOCAL), acceleration)))
-        elif cell not in {(r["scan"], r["acceleration"], str(r["seed"])) for r in fair}:
-            fair += fair_rows(loaded(given.data, name, LOCAL), acceleration, seed, LOCAL)
-            write_csv(path, fair)
-            print(*cell, f"{time.process_time():.0f} s", flush=True)
-    put_table(page, "The same maps and the same centre lines for all", fair_cells(fair), None, FORMATS)
-    put_table(page, "Each fixed mask", fair_masks(fair), None, FORMATS)
-    if known.rows:
-        put_table(page, "Maps of the lines measured and of all lines", list(known.rows.values()))
-
-
 def measure_maps(given: argparse.Namespace) -> None:
     """Measure the errors of every estimate of maps, and write the tables of maps.md."""
     rows: list[Row] = []
@@ -390,16 +227,12 @@ def measure_maps(given: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("lines", "maps"))
     parser.add_argument("data", type=Path)
-    parser.add_argument("--scans", default=",".join(SCANS))
-    parser.add_argument("--accelerations", type=float, nargs="+", default=[4, 6])
-    parser.add_argument("--known", action="store_true", help="designs against the same rule under known maps")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("results/coils"))
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    (measure_lines if given.what == "lines" else measure_maps)(given)
+    measure_maps(given)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ posterior's variances. Images fill a part of the field of view, so that lines ne
 their phase is nearly smooth, so that lines opposite to measured ones are partly known; and spectra fall off in their
 own way, faster on one side than on the other (relaxation along an echo train).
 
-With four coils or more lines are chosen within a whole mask, whose distances grow outwards (`distances`): the posteriors say
-which of such masks leaves least variance, and the predicted energies which of its lines comes next.
+With four coils or more lines are chosen within a whole mask, whose distances grow outwards (`distances`): the
+posteriors say which of such masks leaves least variance, and the predicted energies which of its lines comes next.
 
 Samples of a plane. A block gives as many innovations as it has samples, enough for a gamma regression to learn from the
 scan alone. With several coils a sample tells much about its surroundings: most of the mask is then a Poisson disc, and
@@ -593,8 +593,8 @@ class Calibrated(ChoosesByScore):
     predicted of the unmeasured lines around it, with weights that fall with the distance
     (results/design-study/README.md).
 
-    With four coils or more these scores order the lines of one mask, chosen as a whole among `growing_masks`: the one that
-    leaves least variance in all slices (`totals_after`), of those that hold most of the lines chosen so far. Other
+    With four coils or more these scores order the lines of one mask, chosen as a whole among `growing_masks`: the one
+    that leaves least variance in all slices (`totals_after`), of those that hold most of the lines chosen so far. Other
     lines follow where constraints leave none of the mask (results/coils/planned.md).
 
     Of samples of a plane the predicted energy is exp(features . w), with w from a gamma regression of all innovations

@@ -120,7 +120,7 @@ def closest(masks: Sequence[tuple[int, ...]], chosen: Sequence[int]) -> list[tup
 
 
 @dataclass(frozen=True)
-class _Column:
+class Column:
     """One image column, on the real and the imaginary part after its phase: the precision of the prior, and the coils.
 
     Parameters
@@ -170,10 +170,10 @@ def totals_after(posterior: GaussianPosterior, masks: Sequence[Sequence[int]], c
     """
     chosen = _columns(posterior, columns)
     totals = [sum(one.total(np.asarray(mask, dtype=np.intp)) for one in chosen) for mask in masks]
-    return 2 * posterior.model.noise_variance * np.asarray(totals, dtype=np.float64)
+    return posterior.model.noise_variance * np.asarray(totals, dtype=np.float64)
 
 
-def _columns(posterior: GaussianPosterior, count: int) -> list[_Column]:
+def _columns(posterior: GaussianPosterior, count: int) -> list[Column]:
     maps = getattr(posterior.model.measurement, "maps", None)
     if maps is None:
         raise InputError("posterior", "one without coil maps", "Cartesian lines with several coils")
@@ -186,7 +186,7 @@ def _columns(posterior: GaussianPosterior, count: int) -> list[_Column]:
         turned = maps[:, :, x] * phase.rotation[:, x]
         root = np.sqrt(1 + (IMAGINARY - 1) * phase.confidence[:, x])
         prior = scipy.linalg.block_diag(block, root[:, None] * block * root)
-        made.append(_Column(prior, np.einsum("cy,cz->yz", turned.conj(), turned)))
+        made.append(Column(prior, np.einsum("cy,cz->yz", turned.conj(), turned)))
     return made
 
 

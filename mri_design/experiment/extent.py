@@ -93,9 +93,9 @@ def centre_for_maps(
     """Centre lines that a mask of ``count`` begins with whose coil maps are estimated from all its lines.
 
     A strategy that goes by the posterior measures the centre densely anyway, with gaps, which is enough for maps: it
-    begins with its `growing_start`, or as `start_of_growing` says, and so does an order that was learnt. Others hold as many centre lines as
-    calibration is usually done with, ``usual``, by default `calibration_for`; those whose publication names a centre
-    hold that one, which `start_count` adds, and `FEWEST_CALIBRATING` at least.
+    begins with its `growing_start`, or as `start_of_growing` says, and so does an order that was learnt. Others hold as
+    many centre lines as calibration is usually done with, ``usual``, by default `calibration_for`; those whose
+    publication names a centre hold that one, which `start_count` adds, and `FEWEST_CALIBRATING` at least.
     """
     usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
     if strategy.needs_posterior or isinstance(strategy, TrainedOrder):

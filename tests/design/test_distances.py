@@ -1,0 +1,128 @@
+"""Masks of growing distances: their lines, the variance that they leave, and designs that choose within one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mri_design as md
+from mri_design.design import Calibrated, DesignEngine, DesignState, ExpectedError, distances
+from mri_design.design.distances import NEAREST, Column, closest, growing_masks, totals_after
+from mri_design.readouts import LineConstraints, LineReadouts
+from mri_design.variances import ControlVariate, Exact
+from tests.design.conftest import make_slice
+from tests.refusals import refused
+
+
+def free_lines(n: int, start: int, forbidden: slice = slice(0, 0)) -> np.ndarray:
+    free = np.ones(n, dtype=bool)
+    free[n // 2 - start // 2 :][:start] = False
+    free[forbidden] = False
+    return free
+
+
+@pytest.mark.parametrize(("n", "count"), [(96, 22), (96, 10), (97, 13), (64, 8), (16, 3), (9, 1), (32, 29)])
+@pytest.mark.parametrize("forbidden", [slice(0, 0), slice(0, 3), slice(-2, None)])
+def test_masks_hold_as_many_free_lines_as_are_wanted(n: int, count: int, forbidden: slice) -> None:
+    free = free_lines(n, 2, forbidden)
+    count = min(count, int(free.sum()))
+    masks = growing_masks(free, count)
+    assert len(set(masks)) == len(masks) >= 1
+    for mask in masks:
+        assert len(set(mask)) == count and free[list(mask)].all()
+
+
+def test_distances_begin_with_the_nearest_and_grow_outwards() -> None:
+    for count in (10, 14, 22):
+        gaps = []
+        for mask in growing_masks(free_lines(96, 2), count):
+            right = np.array([line for line in mask if line > 48])
+            gaps.append(np.diff(right)[[0, -1]])
+        first, last = np.mean(gaps, axis=0)
+        assert abs(first - NEAREST) < 0.8 and last > 1.5 * first
+
+
+def test_enough_lines_are_equally_far_apart_and_all_lines_are_one_mask() -> None:
+    (whole,) = growing_masks(free_lines(32, 2), 30)
+    assert len(whole) == 30
+    for mask in growing_masks(free_lines(96, 2), 47):
+        assert set(np.diff([line for line in mask if line > 48])) <= {1, 2, 3}
+    assert growing_masks(free_lines(16, 2), 0) == [()]
+
+
+def test_one_side_takes_all_lines_where_the_other_is_forbidden() -> None:
+    for mask in growing_masks(free_lines(32, 2, slice(0, 16)), 5):
+        assert len(mask) == 5 and min(mask) > 16
+
+
+def test_the_closest_masks_hold_most_of_the_lines_chosen() -> None:
+    assert closest([(1, 4), (2, 4), (3, 5)], (4, 7)) == [(1, 4), (2, 4)]
+
+
+def test_totals_are_those_of_the_dense_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With sites on pixels alone no column depends on another, and without a phase both parts count alike."""
+    monkeypatch.setattr(distances, "IMAGINARY", 1.0)
+    one = make_slice(4)
+    known = one.model((8, 7))
+    pixels = replace(known, blocks=known.blocks[:1])
+    posterior = md.DoubleLoop(Exact(), outer_iterations=2).infer(pixels, np.random.default_rng(0))
+    masks = [(8, 7), (8, 7, 3), (8, 7, 12, 5, 1)]
+    found = totals_after(posterior, masks, columns=10_000)
+    for mask, total in zip(masks, found, strict=True):
+        later = replace(posterior.precision, measurement=one.model(mask).measurement)
+        dense = np.trace(np.linalg.inv(later.dense_real()))
+        np.testing.assert_allclose(total, posterior.model.noise_variance * dense, rtol=1e-5)
+
+
+def test_a_line_opposite_to_a_measured_one_tells_nothing_of_a_real_image() -> None:
+    uniform = np.ones((16, 16), dtype=complex)
+    for imaginary, least in ((1.0, 0.999), (1e8, 1.3)):
+        column = Column(np.diag(np.repeat([0.01, 0.01 * imaginary], 16)), uniform)
+        one, pair, apart = (column.total(np.array(lines)) for lines in ([8, 11], [8, 11, 5], [8, 11, 4]))
+        assert (one - apart) / (one - pair) >= least
+
+
+def test_a_posterior_without_coils_is_refused() -> None:
+    posterior = md.DoubleLoop(Exact(), outer_iterations=1).infer(make_slice(1).model((8, 7)), np.random.default_rng(0))
+    with refused("posterior"):
+        totals_after(posterior, [(8, 7, 3)])
+
+
+def design(coils: int, rule: ExpectedError, target: int = 10, block: int = 1, **limits: object) -> DesignState:
+    one = make_slice(coils, (32, 32))
+    constraints = LineConstraints(**limits)  # type: ignore[arg-type]
+    engine = DesignEngine(rule, md.DoubleLoop(ControlVariate(4)), block=block, constraints=constraints)
+    return engine.run([one], engine.begin([one], (16, 15)), target)
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_with_four_coils_a_design_is_one_of_the_masks(block: int) -> None:
+    chosen = design(4, Calibrated(), block=block).trace.lines[2:]
+    assert tuple(sorted(chosen)) in growing_masks(free_lines(32, 2), 8)
+    assert design(4, Calibrated(planned=False), block=block).trace.lines[2:] != chosen
+
+
+def test_two_coils_are_designed_line_by_line() -> None:
+    assert design(2, Calibrated()).trace.lines == design(2, Calibrated(planned=False)).trace.lines
+
+
+def test_an_interrupted_design_goes_on_within_its_mask() -> None:
+    whole = design(4, Calibrated()).trace.lines
+    one, engine = make_slice(4, (32, 32)), DesignEngine(Calibrated(), md.DoubleLoop(ControlVariate(4)))
+    states: list[DesignState] = []
+    engine.run([one], engine.begin([one], (16, 15)), 10, callback=states.append)
+    assert engine.run([one], states[3], 10).trace.lines == whole
+
+
+def test_limits_of_the_sequence_come_before_the_mask() -> None:
+    state = design(4, Calibrated(), forbidden=tuple(range(20, 32)))
+    assert len(state.trace.lines) == 10 and max(state.trace.lines) < 20
+    jumps = design(4, Calibrated(), max_jump=5).trace.lines
+    assert len(jumps) == 10 and np.abs(np.diff(jumps[1:])).max() <= 5
+
+
+def test_a_planned_mask_is_no_beginning_of_a_larger_one() -> None:
+    readouts = LineReadouts((32, 32))
+    assert Calibrated().plans_ahead(readouts, 4) and not Calibrated().plans_ahead(readouts, 1)
+    small, large = (set(design(4, Calibrated(), target=count).trace.lines) for count in (8, 12))
+    assert not small <= large
