@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/coils.py DATA [--seeds 3] [--out results/coils]
 
-DATA is the folder of raw scans. Masks have eight centre lines (four or six where a mask has sixteen or ten)
-and random ones of a density that falls with the third power. Maps are estimated from these lines alone, by NLINV and by ESPIRiT on the gapless centre.
-Every set of maps gives a least-squares image (SENSE, the better of two regularisations) and a posterior mean, whose
-errors are divided by those with maps of the whole scan: maps.csv. Tables go to maps.md.
+DATA is the folder of raw scans. Masks have eight centre lines (four or six where a mask has sixteen or ten) and random
+ones of a density that falls with the third power. Maps are estimated from these lines alone, by NLINV and by ESPIRiT on
+the gapless centre. Every set of maps gives a least-squares image (SENSE, the better of two regularisations) and a
+posterior mean, whose errors are divided by those with maps of the whole scan: maps.csv. Tables go to maps.md.
 """
 
 from __future__ import annotations

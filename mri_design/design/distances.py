@@ -134,23 +134,29 @@ class Column:
     prior: Numbers
     coils: Array
 
-    def total(self, lines: NDArray[np.intp]) -> float:
-        """Sum of the variances once ``lines`` have been measured, in units of the noise variance."""
-        n = len(self.coils)
-        distances = (np.arange(n)[:, None] - np.arange(n)) % n
-        wave = np.exp(2j * np.pi * np.outer(np.arange(n), lines - n // 2) / n).sum(axis=1) / n
-        gram = self.coils * wave[distances]
-        both = np.block([[gram.real, -gram.imag], [gram.imag, gram.real]])
-        return precision_total(self.prior + both)
+    def total(self, lines: Array) -> float:
+        """Sum of the variances in units of the noise variance; ``lines`` are those measured, as `gram_of_lines`."""
+        gram, n = self.coils * lines, len(self.coils)
+        precision = self.prior.copy()
+        precision[:n, :n] += gram.real
+        precision[n:, n:] += gram.real
+        precision[n:, :n] += gram.imag  # the lower half is enough
+        return precision_total(precision)
+
+
+def gram_of_lines(n: int, lines: Sequence[int]) -> Array:
+    """F^H F along y, (ky, ky), of some lines of the centred unitary transform of n samples."""
+    wave = np.exp(2j * np.pi * np.outer(np.arange(n), np.asarray(lines) - n // 2) / n).sum(axis=1) / n
+    return np.asarray(wave[(np.arange(n)[:, None] - np.arange(n)) % n])
 
 
 def precision_total(precision: Numbers) -> float:
-    """Trace of the inverse of a real symmetric matrix; infinite where it is not positive definite."""
+    """Trace of the inverse of a real symmetric matrix, of which the lower half counts; infinite if it is indefinite."""
     factor, failed = scipy.linalg.lapack.dpotrf(precision, lower=1)
     if failed:
         return float("inf")
     inverse, failed = scipy.linalg.lapack.dtrtri(factor, lower=1)
-    return float("inf") if failed else float(np.sum(np.tril(inverse) ** 2))
+    return float("inf") if failed else float(np.sum(inverse**2))
 
 
 def totals_after(posterior: GaussianPosterior, masks: Sequence[Sequence[int]], columns: int = COLUMNS) -> Numbers:
@@ -169,7 +175,8 @@ def totals_after(posterior: GaussianPosterior, masks: Sequence[Sequence[int]], c
         How many columns: those that hold equal parts of the posterior's variance.
     """
     chosen = _columns(posterior, columns)
-    totals = [sum(one.total(np.asarray(mask, dtype=np.intp)) for one in chosen) for mask in masks]
+    grams = (gram_of_lines(len(posterior.mean), mask) for mask in masks)
+    totals = [sum(one.total(gram) for one in chosen) for gram in grams]
     return posterior.model.noise_variance * np.asarray(totals, dtype=np.float64)
 
 
