@@ -209,6 +209,8 @@ def concluded(
         work.progress.say(f"other images: {phrase('companions', result.companions, template='image')}")
     known = KnownSlice(scan=scan, slice_model=slice_model, signal=signal, lines=trace.lines)
     known, images = known.judged(method, result.times(known.image_unit))
+    if known.unexplained:
+        work.progress.warn(f"{scan.name}: {phrase('unexplained', known.misfit)}")
     rough, ended = sum(not step.converged for step in trace.steps), result.convergence
     unfinished = end.missed or rough or not ended.converged
     aware = recipe.phase.model == "aware" and options.warm_start is not None

@@ -93,6 +93,10 @@ class NamedImage:
     error: RelativeError = field(default_factory=RelativeError)
 
 
+UNEXPLAINED = 2.0
+"""Misfit of the samples of several coils from which on maps or noise are doubted."""
+
+
 @briefly
 @dataclass(frozen=True, kw_only=True)
 class KnownSlice:
@@ -114,6 +118,8 @@ class KnownSlice:
         The user's reference for errors, instead of the scan's own image.
     folded : bool
         Whether the field of view looks too small for the image.
+    misfit : float, optional
+        `Image.misfit` of its image.
     """
 
     scan: Scan
@@ -123,6 +129,12 @@ class KnownSlice:
     number: int = 0
     given: GivenReference | None = None
     folded: bool = False
+    misfit: float | None = None
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether the samples of several coils speak against the maps, or against the noise."""
+        return self.misfit is not None and self.scan.n_coils > 1 and self.misfit > UNEXPLAINED
 
     @cached_property
     def reference(self) -> Array | None:
@@ -174,6 +186,7 @@ class KnownSlice:
         given, on_grid = self.given, self.slice_model.candidates.kind.on_grid
         folded = not self.scan.on_grid and method in _WITHOUT_STREAKS and looks_folded(made.image)
         known = replace(self, given=None if given is None else given.fitted(made.image), folded=folded)
+        known = replace(known, misfit=made.misfit)
         named = known._named(method, made)
         if named.name in (ZERO_FILLED, GRIDDED) or known.holds_reference:
             return known, [named]
@@ -241,6 +254,8 @@ class KnownSlice:
         yield "left_out_of_scan", "", unread
         yield "", _LEFT_OUT, ". ".join(f"{name.replace('_', ' ')}: {text}" for name, text in unread.items())
         yield "centre_of_kspace", "centre of k-space", centre_words(data)
+        yield "misfit_of_samples", "", None if self.misfit is None else float(f"{self.misfit:.4g}")
+        yield "misfit_doubt", "misfit of the samples", phrase("unexplained", self.misfit) if self.unexplained else None
         yield "field_of_view_doubt", "field of view", phrase("folded") if self.folded else None
         if data.on_grid:
             yield "coils_without_samples", "", list(known.dead_coils)

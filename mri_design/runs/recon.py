@@ -482,7 +482,7 @@ class ScanSlices:
         return known.judged(self.recipe.reconstruction.method, again)
 
     def report_images(self, facts: Mapping[int, SliceFacts]) -> None:
-        """Report which other images were used, and which slices hold noise only or exceed their field of view."""
+        """Report which other images were used, and and which slices are doubted: noise only, folded, or unexplained."""
         progress, names, first = self._work.progress, self.numbering.names, facts[self.numbers[0]]
         numbers, used = self.numbers, dict[str, list[int]]()
         if not self.several and first.image["left_out"]:
@@ -493,7 +493,7 @@ class ScanSlices:
         if used:
             everywhere = {name: names(where) for name, where in used.items()}
             progress.say(phrase("other_images", everywhere if len(numbers) > 1 else first.account["companions"]))
-        for fact in ("noise_only", "folded"):
+        for fact in ("noise_only", "folded", "unexplained"):
             if found := [number for number in numbers if getattr(facts[number], fact)]:
                 progress.warn(phrase(f"{fact}_slices", names(found), len(found)))
 

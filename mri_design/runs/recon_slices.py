@@ -196,6 +196,8 @@ class SliceFacts:
         Whether the slice holds no more than noise.
     folded : bool
         Whether its field of view looks too small.
+    unexplained : bool
+        Whether its samples speak against its coil maps or its noise.
     account : mapping
         `account_of` the image.
     reference_scale : float, optional
@@ -212,6 +214,7 @@ class SliceFacts:
     image: Mapping[str, Any]
     noise_only: bool
     folded: bool
+    unexplained: bool
     account: Mapping[str, str]
     reference_scale: float | None = None
     others: Sequence[Sequence[str]] = ()
@@ -248,6 +251,7 @@ def finished(shared: Shared, known: KnownSlice, images: Sequence[NamedImage]) ->
         image=made.facts,
         noise_only=not known.slice_model.shows_signal(known.lines),
         folded=known.folded,
+        unexplained=known.unexplained,
         account=account_of(made),
         reference_scale=None if known.given is None else known.given.factor,
         others=[(panel.title, panel.caption) for panel in panels],

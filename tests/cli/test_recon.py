@@ -7,6 +7,7 @@ import pytest
 
 from mri_design import load_phantom, measure
 from mri_design.experiment import load_trained
+from mri_design.operators.conventions import to_image, to_kspace
 from tests.cli.folders import Designed, Run, manifest, rows, settings
 
 
@@ -131,3 +132,19 @@ def test_least_squares_leave_noise_and_g_factor_next_to_the_image_and_nothing_wi
     assert (tmp_path / "x_noise.nii").is_file() and (tmp_path / "x_g_factor.nii").is_file()
     run(*words, "--out", out, "--overwrite", code=0)
     assert not (out / "g_factor.npy").exists() and not (out / "noise.npy").exists()
+
+
+def test_a_head_beyond_its_field_of_view_is_doubted(run: Run, tmp_path: Path) -> None:
+    """What folds in has two values of every coil map at one pixel, which no single set of maps explains."""
+    data = load_phantom("brain", shape=(64, 32), n_coils=4, rng=np.random.default_rng(1))
+    images = to_image(data.kspace)
+    folded = images[:, :, 10:54].copy()
+    folded[:, :, -10:] += images[:, :, :10]
+    folded[:, :, :10] += images[:, :, 54:]
+    for name, kspace in (("whole", data.kspace), ("cut", to_kspace(folded))):
+        np.savez(tmp_path / "scan.npz", kspace=kspace, noise_variance=np.float64(data.noise_variance))
+        axes = ("-s", "input.dims=slice,coil,ky,kx")
+        run("recon", tmp_path / "scan.npz", *axes, "--recipe", "quick.toml", "--out", tmp_path / name, code=0)
+    whole, cut = settings(tmp_path / "whole"), settings(tmp_path / "cut")
+    assert whole["misfit_of_samples"] < 2 and "misfit_doubt" not in whole
+    assert cut["misfit_of_samples"] > 2 and cut["misfit_doubt"]
