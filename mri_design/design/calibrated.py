@@ -578,6 +578,8 @@ much of its surroundings, so that energies found before it overstate what is lef
 
 PLANNED_COILS = 4
 """Coils from which on lines are chosen within a mask at growing distances: two leave too much of a gap open."""
+PLANNED_PART = 0.75
+"""Part of all lines up to which a mask has fewer at its centre: an open end is no plan, but asks for all lines."""
 PLANNED_START, GROWING_START = 2, 4
 """Centre lines of a mask at growing distances where coil maps are known, and where they come from its own lines."""
 
@@ -679,7 +681,8 @@ class Calibrated(ChoosesByScore):
         for each in self.side_information:
             each.require_grid(readouts.shape)
         usual = super().default_start(readouts, target, n_coils)
-        return min(usual, PLANNED_START) if self.plans_ahead(readouts, n_coils) else usual
+        planned = self.plans_ahead(readouts, n_coils) and target <= PLANNED_PART * readouts.size
+        return min(usual, PLANNED_START) if planned else usual
 
     def growing_start(self, n_coils: int) -> int | None:
         """Four lines where they are chosen within a mask."""

@@ -58,7 +58,10 @@ def test_designs_begin_with_fewer_lines_than_maps_are_usually_estimated_from(
         assert centre_for_maps(make_strategy(name, "lines"), Recipe(), count, n_coils=8) == designed
     assert centre_for_maps(blind, Recipe(), count, n_coils=8) == drawn
     planned = make_strategy("calibrated", "lines")
-    assert [centre_for_maps(planned, Recipe(), count, n_coils=coils) for coils in (2, 4, 8)] == [designed, 4, 4]
+    assert [centre_for_maps(planned, Recipe(), count, n_coils=coils) for coils in (2, 4, 8)] == [
+        designed,
+        *2 * [4 if count else 8],
+    ]
     for asked in (Recipe().replacing("design", start=10), Recipe().replacing("coils", maps="auto:10")):
         assert centre_for_maps(planned, asked, 64, n_coils=8) == 10
         assert centre_for_maps(blind, asked, 64, n_coils=8) == 10
@@ -153,6 +156,7 @@ def test_starts_hold_what_is_forced_and_leave_both_sides_open() -> None:
     assert (plan(start=3).start_count(24), plan(start=3).start_count(24, calibration=12)) == (3, 12)
     learning = plan(make_strategy("calibrated"))
     assert [learning.start_count(24, *given) for given in ((0, 1), (0, 2), (0, 8), (12, 8))] == [8, 4, 2, 12]
+    assert learning.start_count(64, 0, 8) == 4  # no plan that leaves nothing out
     with refused("start lines"):
         plan().start_count(24, calibration=32)
     assert plan(partial_fourier=0.5).rules.most_lines(everything, (32,)) == 32
