@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -96,6 +96,10 @@ def method_named(name: str) -> Method:
     return method
 
 
+UNEXPLAINED = 2.0
+"""Misfit of the samples of several coils from which on their maps or the noise are doubted."""
+
+
 @briefly
 @dataclass(frozen=True)
 class Image:
@@ -131,7 +135,8 @@ class Image:
     sampler : PosteriorDraws, optional
         Makes such draws of an image with error bars, as long as it is in memory.
     misfit : float, optional
-        Of the posterior mean, see `misfit_of_samples`.
+        Of the posterior mean, see `misfit_of_samples`; where it is `unexplained`, that of the image before it, and the
+        noise of this one is larger by this factor.
     """
 
     image: Array
@@ -299,9 +304,13 @@ def reconstruct_prepared(
     if method not in ("mean", "map"):
         return _without_prior(slice_model, lines, method, recipe, rng, options.signal)
     estimate = _Estimate(slice_model, lines, recipe, rng, options)
-    estimate.choose_phase()
-    estimate.choose_companions()
-    image = estimate.image(method)
+    image = estimate.chosen_image(method)
+    if unexplained(image.misfit, slice_model.n_coils):  # what maps do not explain counts as noise
+        raised = replace(slice_model, noise_variance=slice_model.noise_variance * cast(float, image.misfit))
+        estimate = _Estimate(raised, lines, recipe, rng, replace(options, warm_start=None))
+        again, spent = estimate.chosen_image(method), image.convergence.matvecs
+        ended = replace(again.convergence, matvecs=again.convergence.matvecs + spent)
+        image = replace(again, convergence=ended, misfit=image.misfit)
     if method == "map":
         return image
     image = estimate.with_noise_and_bands(image)
@@ -396,6 +405,12 @@ class _Estimate:
         self.known = self.companions.applied(self.alone, wanted.strength)
         self.start = None if self.companions.used else self.start
 
+    def chosen_image(self, method: Method) -> Image:
+        """The image without error bars, under the model that the scan chooses."""
+        self.choose_phase()
+        self.choose_companions()
+        return self.image(method)
+
     def image(self, method: Method) -> Image:
         """The image without error bars; reconstructed again if companions are registered anew."""
         estimated = self._map if method == "map" else self._mean
@@ -489,6 +504,11 @@ def misfit_of_samples(posterior: GaussianPosterior) -> float:
     model = posterior.model
     left = np.abs(model.data - model.measurement(posterior.mean)) ** 2
     return float(np.mean(left, dtype=np.float64) / (2 * model.noise_variance))
+
+
+def unexplained(misfit: float | None, n_coils: int) -> bool:
+    """Whether the samples of several coils speak against their maps, or against the noise."""
+    return misfit is not None and n_coils > 1 and misfit > UNEXPLAINED
 
 
 def loops_shown(

@@ -29,7 +29,7 @@ from mri_design.experiment.companion_images import CompanionImages, companions_o
 from mri_design.experiment.extent import calibration_for
 from mri_design.experiment.inputs import ScanSource, load_scan, require_grid_data
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
+from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe, unexplained
 from mri_design.experiment.strategies import make_strategy
 from mri_design.kinds import KINDS
 from mri_design.model.slice import SliceModel
@@ -93,10 +93,6 @@ class NamedImage:
     error: RelativeError = field(default_factory=RelativeError)
 
 
-UNEXPLAINED = 2.0
-"""Misfit of the samples of several coils from which on maps or noise are doubted."""
-
-
 @briefly
 @dataclass(frozen=True, kw_only=True)
 class KnownSlice:
@@ -134,7 +130,7 @@ class KnownSlice:
     @property
     def unexplained(self) -> bool:
         """Whether the samples of several coils speak against the maps, or against the noise."""
-        return self.misfit is not None and self.scan.n_coils > 1 and self.misfit > UNEXPLAINED
+        return unexplained(self.misfit, self.scan.n_coils)
 
     @cached_property
     def reference(self) -> Array | None:

@@ -36,3 +36,13 @@ def test_images_tell_maps_that_do_not_explain_the_coils(one: md.SliceModel) -> N
     assert misfits[0] is not None and misfits[1] is not None
     assert misfits[0] < 1.2 and misfits[1] > 2
     assert reconstruct_prepared(one, LINES, "least-squares", QUICK, image_rng(0)).misfit is None
+
+
+def test_what_maps_do_not_explain_counts_as_noise(one: md.SliceModel) -> None:
+    wrong, rng = replace(one, maps=np.ascontiguousarray(one.maps[::-1])), image_rng(0)
+    first = reconstruct_prepared(wrong, LINES, "mean", QUICK, rng, with_std=False)
+    assert first.misfit is not None
+    told = replace(wrong, noise_variance=wrong.noise_variance * first.misfit)
+    same = reconstruct_prepared(told, LINES, "mean", QUICK, image_rng(0), with_std=False)
+    assert same.misfit is not None and same.misfit < 2
+    assert np.linalg.norm(same.image - first.image) < 0.05 * np.linalg.norm(first.image)
