@@ -482,7 +482,7 @@ class ScanSlices:
         return known.judged(self.recipe.reconstruction.method, again)
 
     def report_images(self, facts: Mapping[int, SliceFacts]) -> None:
-        """Report which other images were used, and and which slices are doubted: noise only, folded, or unexplained."""
+        """Report which other images were used, and which slices are doubted: noise only, folded, or unexplained."""
         progress, names, first = self._work.progress, self.numbering.names, facts[self.numbers[0]]
         numbers, used = self.numbers, dict[str, list[int]]()
         if not self.several and first.image["left_out"]:
