@@ -19,10 +19,12 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
+from mri_design.design.fixed import inclusion_masses
 from mri_design.errors import InputError
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.sparsity import PhaseMap, estimate_phase
 from mri_design.operators.base import Array
+from mri_design.operators.cartesian_fourier import aliasing_of
 from mri_design.variances.columns import column_blocks
 
 Numbers = NDArray[np.float64]
@@ -60,63 +62,49 @@ def growing_masks(free: NDArray[np.bool_], count: int, places: int = PLACES) -> 
     list of tuples of int
         Different sets of ``count`` lines each, ascending.
     """
-    n = len(free)
-    k = np.arange(n) - n // 2
-    sides = [np.flatnonzero(free & (k > 0)), np.flatnonzero(free & (k <= 0))[::-1]]
-    density = _density(np.where(free, (np.abs(k) + 0.5) / (n / 2 + 0.5), np.nan), count)
-    right = round(count * density[sides[0]].sum() / density[free].sum()) if count else 0
+    if not count:
+        return [()]
+    n, lines = len(free), np.flatnonzero(free)
+    k = lines - n // 2
+    density = _density((np.abs(k) + 0.5) / (n / 2 + 0.5), count)
+    sides = [np.flatnonzero(k > 0), np.flatnonzero(k <= 0)[::-1]]  # outwards
+    right = round(count * density[sides[0]].sum() / density.sum())
     right = min(max(right, count - len(sides[1])), len(sides[0]))
     offsets = (np.arange(places) + 0.5) / places
     each = [
-        [_spread(lines, density[lines], number, offset) for offset in offsets]
-        for lines, number in zip(sides, (right, count - right), strict=True)
+        [lines[side[_spread(density[side], number, offset)]].tolist() for offset in offsets]
+        for side, number in zip(sides, (right, count - right), strict=True)
     ]
     return list(dict.fromkeys(tuple(sorted((*one, *other))) for one in each[0] for other in each[1]))
 
 
 def _density(radii: Numbers, count: int) -> Numbers:
-    """The density at every line, by its distance from DC as a part of k_max; zero where that is NaN."""
-    known = np.isfinite(radii)
-
-    def of(power: float) -> Numbers:
-        return np.where(known, np.power(np.clip(1 - np.where(known, radii, 1.0), 1e-6, 1), power), 0.0)
+    """The density of lines by their distances from DC as parts of k_max."""
+    left = np.clip(1 - radii, 1e-6, 1)
 
     def too_flat(power: float) -> bool:
-        density = of(power)
-        return bool(count * density.max() * NEAREST < density.sum())
+        return bool(count * (left**power).max() * NEAREST < (left**power).sum())
 
     low, high = 0.0, STEEPEST
-    if not too_flat(low):
-        return of(low)
-    while high - low > 1e-3:
+    while too_flat(low) and high - low > 1e-3:
         middle = (low + high) / 2
         low, high = (middle, high) if too_flat(middle) else (low, middle)
-    return of(low)
+    return np.asarray(left**low)
 
 
-def _spread(lines: NDArray[np.intp], density: Numbers, count: int, offset: float) -> list[int]:
-    """``count`` of the lines, at equal steps of the density's integral."""
-    if count == 0:
-        return []
-    mass, open_to = np.zeros(len(lines)), np.ones(len(lines), dtype=bool)
-    while True:  # no line counts for more than one
-        left = count - int((~open_to).sum())
-        mass[open_to] = left * density[open_to] / density[open_to].sum() if open_to.any() else 0.0
-        if not (mass > 1 + 1e-12).any():
-            break
-        open_to &= mass <= 1 + 1e-12
-        mass[~open_to] = 1.0
-    found = np.searchsorted(np.cumsum(mass), np.arange(count) + offset).clip(max=len(lines) - 1)
-    for place in range(1, count):  # different lines, in order, and all on this side
-        found[place] = max(found[place], found[place - 1] + 1)
-    found = np.minimum(found, len(lines) - count + np.arange(count))
-    return [int(line) for line in lines[found]]
+def _spread(density: Numbers, count: int, offset: float) -> NDArray[np.intp]:
+    """Places of ``count`` lines, ascending, at equal steps of the integral of their ``density``."""
+    steps = np.arange(count)
+    found = np.searchsorted(np.cumsum(inclusion_masses(density, count)), steps + offset)
+    found = steps + np.maximum.accumulate(found - steps)  # different ones, and none beyond the last
+    return np.minimum(found, len(density) - count + steps)
 
 
 def closest(masks: Sequence[tuple[int, ...]], chosen: Sequence[int]) -> list[tuple[int, ...]]:
     """Those of the masks that hold most of the lines chosen so far."""
     held = [len(set(mask).intersection(chosen)) for mask in masks]
-    return [mask for mask, count in zip(masks, held, strict=True) if count == max(held)]
+    most = max(held)
+    return [mask for mask, count in zip(masks, held, strict=True) if count == most]
 
 
 @dataclass(frozen=True)
@@ -135,19 +123,13 @@ class Column:
     coils: Array
 
     def total(self, lines: Array) -> float:
-        """Sum of the variances in units of the noise variance; ``lines`` are those measured, as `gram_of_lines`."""
+        """Sum of the variances in units of the noise variance; ``lines`` is `aliasing_of` those measured."""
         gram, n = self.coils * lines, len(self.coils)
         precision = self.prior.copy()
         precision[:n, :n] += gram.real
         precision[n:, n:] += gram.real
         precision[n:, :n] += gram.imag  # the lower half is enough
         return precision_total(precision)
-
-
-def gram_of_lines(n: int, lines: Sequence[int]) -> Array:
-    """F^H F along y, (ky, ky), of some lines of the centred unitary transform of n samples."""
-    wave = np.exp(2j * np.pi * np.outer(np.arange(n), np.asarray(lines) - n // 2) / n).sum(axis=1) / n
-    return np.asarray(wave[(np.arange(n)[:, None] - np.arange(n)) % n])
 
 
 def precision_total(precision: Numbers) -> float:
@@ -175,8 +157,9 @@ def totals_after(posterior: GaussianPosterior, masks: Sequence[Sequence[int]], c
         How many columns: those that hold equal parts of the posterior's variance.
     """
     chosen = _columns(posterior, columns)
-    grams = (gram_of_lines(len(posterior.mean), mask) for mask in masks)
-    totals = [sum(one.total(gram) for one in chosen) for gram in grams]
+    numbers = np.arange(len(posterior.mean))
+    seen = (aliasing_of(np.isin(numbers, mask)) for mask in masks)
+    totals = [sum(one.total(lines) for one in chosen) for lines in seen]
     return posterior.model.noise_variance * np.asarray(totals, dtype=np.float64)
 
 

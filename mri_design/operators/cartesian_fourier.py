@@ -215,13 +215,18 @@ class CartesianLines(_CartesianEncoding):
         return False
 
     def column_gram(self) -> Array | None:
-        kernel = scipy.fft.ifft(scipy.fft.ifftshift(self.mask).astype(float))
-        y = np.arange(self.grid[0])
-        aliasing = kernel[y[:, None] - y]
+        aliasing = aliasing_of(self.mask)
         if self.maps is None:
             return np.broadcast_to(aliasing, (self.grid[1], *aliasing.shape))
         maps = self.maps.astype(np.complex128).transpose(2, 1, 0)  # (kx, ky, coil)
         return np.asarray(aliasing * (maps.conj() @ maps.transpose(0, 2, 1)))
+
+
+def aliasing_of(mask: Array) -> Array:
+    """F^H diag(mask) F along y, (ky, ky): what some lines show of an image column, for one uniform coil."""
+    kernel = scipy.fft.ifft(scipy.fft.ifftshift(mask).astype(float))
+    y = np.arange(len(mask))
+    return np.asarray(kernel[y[:, None] - y])
 
 
 class LineColumns(CartesianLines):
