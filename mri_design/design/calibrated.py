@@ -577,7 +577,8 @@ much of its surroundings, so that energies found before it overstate what is lef
 
 
 PLANNED_COILS = 4
-"""Coils from which on lines are chosen within a mask at growing distances: two leave too much of a gap open."""
+"""Coils from which on lines are chosen within a mask at growing distances; two leave too much of a gap open, and three
+are not known to do better."""
 PLANNED_PART = 0.75
 """Part of all lines up to which a mask has fewer at its centre: an open end is no plan, but asks for all lines."""
 PLANNED_START, GROWING_START = 2, 4
@@ -675,8 +676,8 @@ class Calibrated(ChoosesByScore):
     def default_start(self, readouts: Readouts, target: int, n_coils: int = 1) -> int:
         """Eight lines with one coil: the error model knows how much energy the centre of an image holds.
 
-        With several, two where lines are chosen within a mask, and else four: coils see the image's support and its low
-        resolution without them. Of a plane see `PlaneReadouts.start_for_posterior`.
+        With several four, which see the image's support and its low resolution without more; two where lines are chosen
+        within a mask that leaves at least a quarter of them out. Of a plane see `PlaneReadouts.start_for_posterior`.
         """
         for each in self.side_information:
             each.require_grid(readouts.shape)
@@ -689,7 +690,7 @@ class Calibrated(ChoosesByScore):
         return GROWING_START if self._plans(n_coils) else None
 
     def plans_ahead(self, readouts: Readouts, n_coils: int) -> bool:
-        """Of lines with several coils: they are chosen within a mask."""
+        """Lines with `PLANNED_COILS` coils or more are chosen within a mask, where there is no side information."""
         return not readouts.thinned and self._plans(n_coils)
 
     def _plans(self, n_coils: int) -> bool:

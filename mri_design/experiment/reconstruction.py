@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -305,12 +305,13 @@ def reconstruct_prepared(
         return _without_prior(slice_model, lines, method, recipe, rng, options.signal)
     estimate = _Estimate(slice_model, lines, recipe, rng, options)
     image = estimate.chosen_image(method)
-    if unexplained(image.misfit, slice_model.n_coils):  # what maps do not explain counts as noise
-        raised = replace(slice_model, noise_variance=slice_model.noise_variance * cast(float, image.misfit))
+    misfit, spent = image.misfit, image.convergence.matvecs
+    if misfit is not None and unexplained(misfit, slice_model.n_coils):  # what maps do not explain counts as noise
+        raised = replace(slice_model, noise_variance=misfit * slice_model.noise_variance)
         estimate = _Estimate(raised, lines, recipe, rng, replace(options, warm_start=None))
-        again, spent = estimate.chosen_image(method), image.convergence.matvecs
+        again = estimate.chosen_image(method)
         ended = replace(again.convergence, matvecs=again.convergence.matvecs + spent)
-        image = replace(again, convergence=ended, misfit=image.misfit)
+        image = replace(again, convergence=ended, misfit=misfit)
     if method == "map":
         return image
     image = estimate.with_noise_and_bands(image)
@@ -498,8 +499,8 @@ class _Estimate:
 def misfit_of_samples(posterior: GaussianPosterior) -> float:
     """Mean of |y - X u|^2 over the measured samples, u the posterior mean, over their noise's, 2 sigma^2.
 
-    It is .8 to 1 where noise and coil maps are right, and more where one set of maps does not explain what the coils
-    measured: where they were estimated from too little, or the object reaches beyond its field of view.
+    It is about one, or somewhat less, where noise and coil maps are right. It is more where one set of maps does not
+    explain what the coils measured: maps of another scan, or of an object that reaches beyond its field of view.
     """
     model = posterior.model
     left = np.abs(model.data - model.measurement(posterior.mean)) ** 2

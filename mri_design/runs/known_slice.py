@@ -181,8 +181,8 @@ class KnownSlice:
         """
         given, on_grid = self.given, self.slice_model.candidates.kind.on_grid
         folded = not self.scan.on_grid and method in _WITHOUT_STREAKS and looks_folded(made.image)
-        known = replace(self, given=None if given is None else given.fitted(made.image), folded=folded)
-        known = replace(known, misfit=made.misfit)
+        fitted = None if given is None else given.fitted(made.image)
+        known = replace(self, given=fitted, folded=folded, misfit=made.misfit)
         named = known._named(method, made)
         if named.name in (ZERO_FILLED, GRIDDED) or known.holds_reference:
             return known, [named]
