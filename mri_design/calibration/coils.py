@@ -8,6 +8,10 @@ the smooth maps s are unknown. Gauss-Newton steps solve for both, with a regular
 Maps are smooth, so that a small grid is enough: the samples of a central block, and an image with a spectrum somewhat
 wider than the block, which the maps fold into it.
 
+Gaps at equal distances leave open which part of an image is an alias of another. From the middle of the iteration on
+the image is therefore held the tighter where it is dark, in proportion to the inverse square of its own envelope: maps
+then cost about half as much (results/coils/maps.md).
+
 NLINV begins with an image of ones. If the phase of the object turns fast, as near air, it may end in maps that all
 vanish at one pixel while the image there grows beyond bounds: a pole, which a reconstruction shows as a false bright
 spot. The root-sum-of-squares of the maps dips there. Started again from the phase of the image that was found, the
@@ -381,7 +385,9 @@ _LAST_RIDGE = 2.0**-16
 """Regularisation of the last step; that of the first is 1."""
 _SCALE = 100.0
 """Norm of the samples, against which the image begins with ones and the regularisation with 1."""
-_STEPS, _INNER, _ROUGH_STEPS, _ROUGH_INNER = 17, 30, 9, 15
+_STEPS, _INNER, _ROUGH_STEPS, _ROUGH_INNER = 17, 60, 9, 30
+_SMOOTHED, _ENVELOPE = 0.7, (0.005, 1.5)
+"""Pixels over which the envelope of an image is smoothed, and its least and largest values."""
 _TOLERANCE = 1e-2
 """Residual, over the right-hand side, at which the linear problem of a step is left before its last iteration."""
 _NEAR = 4
@@ -532,8 +538,20 @@ class _Problem:
         spectra = (self.along_ky.conj().T @ (image.conj() * seen) @ self.along_kx.conj()) * self.weights
         return np.concatenate([np.sum(maps.conj() * seen, axis=0).ravel(), spectra.ravel()])
 
+    def envelope(self, image: NDArray[np.complex64], maps: NDArray[np.complex64]) -> NDArray[np.float32]:
+        """How bright each pixel is, smoothed, over the brightness of those that hold the energy."""
+        from scipy.ndimage import gaussian_filter  # here: many commands need no maps
+
+        seen = gaussian_filter(np.abs(image) * np.linalg.norm(maps, axis=0), _SMOOTHED, mode="wrap")
+        bright = np.sqrt(np.sum(seen**4) / np.sum(seen**2)) if seen.any() else 1.0
+        return np.clip(seen / bright, *_ENVELOPE).astype(np.float32)
+
     def preconditioner(
-        self, image: NDArray[np.complex64], maps: NDArray[np.complex64], ridge: float
+        self,
+        image: NDArray[np.complex64],
+        maps: NDArray[np.complex64],
+        ridge: float,
+        envelope: NDArray[np.float32],
     ) -> Callable[[NDArray[np.complex64]], NDArray[np.complex64]]:
         """An approximate inverse of the step's matrix: pixels alone, and the long waves of a coil together.
 
@@ -541,7 +559,7 @@ class _Problem:
         the same for all coils that were measured alike, is that of products between shifted spectra.
         """
         part = float(np.sum(self.inside)) / len(self.inside) / image.size
-        of_pixels = 1 / (part * np.sum(np.abs(maps) ** 2, axis=0) + np.float32(ridge))
+        of_pixels = 1 / (part * np.sum(np.abs(maps) ** 2, axis=0) + np.float32(ridge) / envelope**2)
         of_waves = 1 / (part * float(np.vdot(image, image).real) / image.size * self.weights**2 + np.float32(ridge))
         near = slice(_REACH - _NEAR, _REACH + _NEAR + 1)
         cycles = np.arange(-_NEAR, _NEAR + 1)
@@ -578,30 +596,37 @@ class _Problem:
         """
         from scipy.sparse.linalg import LinearOperator, cg  # here: many commands need no maps
 
-        start = np.zeros(self.grid[0] * self.grid[1] + len(self.data) * self.weights.size, np.complex64)
+        pixels = self.grid[0] * self.grid[1]
+        start = np.zeros(pixels + len(self.data) * self.weights.size, np.complex64)
         self.parts(start)[0][:] = image
-        unknown, square = start, (start.size, start.size)
-        for ridge in np.geomspace(1, _LAST_RIDGE, steps, dtype=np.float32):
+        unknown, square, held = start.copy(), (start.size, start.size), np.ones(start.size, np.float32)
+        envelope = np.ones(self.grid, np.float32)
+        for step, ridge in enumerate(np.geomspace(1, _LAST_RIDGE, steps, dtype=np.float32)):
             now, spectra = self.parts(unknown)
             maps = self.maps(spectra)
+            if step > steps // 2:
+                envelope = self.envelope(now, maps)
+                self.parts(start)[0][:] = image * envelope
+                held[:pixels] = (envelope**-2).ravel()
 
             def normal(
                 change: NDArray[np.complex64],
                 now: NDArray[np.complex64] = now,
                 maps: NDArray[np.complex64] = maps,
-                ridge: np.float32 = ridge,
+                weights: NDArray[np.float32] = ridge * held,
             ) -> NDArray[np.complex64]:
                 of_image, of_spectra = self.parts(change)
                 seen = self.samples(now * self.maps(of_spectra) + of_image * maps)
-                return self.adjoint(seen, now, maps) + ridge * change
+                return self.adjoint(seen, now, maps) + weights * change
 
-            right = self.adjoint(self.data - self.samples(now * maps), now, maps) + ridge * (start - unknown)
+            residual = self.data - self.samples(now * maps)
+            right = self.adjoint(residual, now, maps) + ridge * held * (start - unknown)
             matrix, inverse = (
                 LinearOperator(square, matvec=product, dtype=np.complex64)
-                for product in (normal, self.preconditioner(now, maps, float(ridge)))
+                for product in (normal, self.preconditioner(now, maps, float(ridge), envelope))
             )
-            step = cg(matrix, right, rtol=_TOLERANCE, maxiter=inner, M=inverse)[0]
-            unknown = unknown + step.astype(np.complex64)
+            change = cg(matrix, right, rtol=_TOLERANCE, maxiter=inner, M=inverse)[0]
+            unknown = unknown + change.astype(np.complex64)
         return unknown
 
 

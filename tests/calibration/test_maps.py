@@ -7,6 +7,7 @@ from math import isnan
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 from sigpy.mri.app import EspiritCalib
 
 from mri_design import KSpaceData, TrajectoryData, load_phantom
@@ -204,6 +205,21 @@ def test_lines_with_gaps_give_maps_as_good_as_those_of_the_whole_scan(head):
     assert not few.predicts_badly
 
 
+@pytest.mark.parametrize(
+    "some",
+    [
+        (3, 9, 14, 19, 23, 27, 31, 32, 33, 36, 40, 45, 50, 56),
+        (3, 8, 13, 17, 21, 25, 28, 31, 32, 35, 38, 42, 46, 51, 57),
+    ],
+)
+def test_maps_of_regular_gaps_know_where_the_object_is(head, some, monkeypatch):
+    """Of lines two to five apart, with two or three gapless ones; without an envelope maps are 6 and 24 % worse."""
+    few, whole = (unexplained(head, maps_from_lines(head, m).maps) for m in (lines(*some), np.ones(64, dtype=bool)))
+    monkeypatch.setattr(module, "_ENVELOPE", (1, 1))
+    without = unexplained(head, maps_from_lines(head, lines(*some)).maps)
+    assert few < 1.12 * whole and few < 0.96 * without
+
+
 def test_what_is_held_back_is_predicted_without_being_seen(head):
     """The same check by hand: coils held back line by line, whose samples are no numbers, and what is predicted."""
     measured = np.repeat(DESIGNED[:, None], 64, axis=1)
@@ -342,12 +358,15 @@ def scan():
     image = (np.hypot(place[:, None], place) < 0.35) * (1 + 0.2 * rng.standard_normal((SIDE, SIDE)))
     maps = np.stack([np.exp(1j * place[:, None]) * (1 + place), (1 - place) * np.ones((SIDE, 1))])
     samples = np.ones((SIDE, SIDE), dtype=bool)
-    samples[[0, 2, 8]] = False
+    samples[[0, 2, 7, 8]] = False
     return to_kspace(image * maps).astype(np.complex64), samples
 
 
 def dense_solution(kspace, samples, steps=17):
-    """The same iteration (Uecker et al. 2008, equations 4 to 11) with all matrices written out, solved directly."""
+    """The same iteration (Uecker et al. 2008, equations 4 to 11) with all matrices written out, solved directly.
+
+    In the second half of the steps an image is held at the envelope of the one before, and by the inverse square of it.
+    """
     n = SIDE * SIDE
     transform = np.stack([to_kspace(e.reshape(SIDE, SIDE)).ravel() for e in np.eye(n)], axis=1)[samples.ravel()]
     cycles = np.arange(-6, 7)
@@ -357,16 +376,20 @@ def dense_solution(kspace, samples, steps=17):
     smooth = np.kron(waves, waves) * weights / SIDE
     data = (kspace[:, samples] * 100 / np.linalg.norm(kspace[:, samples])).ravel()
     start = np.concatenate([np.ones(n), np.zeros(COILS * len(weights))]).astype(complex)
-    unknown = start.copy()
+    unknown, held = start.copy(), np.ones(len(start))
     for step in range(steps):
         image, spectra = unknown[:n], unknown[n:].reshape(COILS, -1)
         maps = spectra @ smooth.T
+        if step > steps // 2:
+            seen = gaussian_filter((np.abs(image) * np.linalg.norm(maps, axis=0)).reshape(SIDE, SIDE), 0.7, mode="wrap")
+            seen = np.clip(seen / np.sqrt(np.sum(seen**4) / np.sum(seen**2)), 0.005, 1.5).ravel()
+            start[:n], held[:n] = seen, seen**-2
         by_map = transform @ (image[:, None] * smooth)
         rows = [[transform * maps[c], *(by_map * (c == d) for d in range(COILS))] for c in range(COILS)]
         derivative = np.block(rows)
         residual = data - np.concatenate([transform @ (image * m) for m in maps])
-        right = derivative.conj().T @ residual + 0.5**step * (start - unknown)
-        unknown = unknown + np.linalg.solve(derivative.conj().T @ derivative + 0.5**step * np.eye(len(unknown)), right)
+        right = derivative.conj().T @ residual + 0.5**step * held * (start - unknown)
+        unknown = unknown + np.linalg.solve(derivative.conj().T @ derivative + 0.5**step * np.diag(held), right)
     maps = unknown[n:].reshape(COILS, -1) @ smooth.T
     return (maps / np.linalg.norm(maps, axis=0)).reshape(COILS, SIDE, SIDE)
 
