@@ -40,7 +40,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.design.distances import closest, growing_masks, totals_after
+from mri_design.design.distances import growing_masks, totals_after
 from mri_design.design.engine import SliceInference
 from mri_design.design.fixed import SHARE, first_disc
 from mri_design.design.greedy import (
@@ -58,7 +58,7 @@ from mri_design.design.greedy import (
     require_weights,
     residual_energies,
 )
-from mri_design.design.strategy import DesignView
+from mri_design.design.strategy import DesignView, LineCandidates
 from mri_design.design.trace import Choice, DesignStep, Forecast
 from mri_design.design.training import TrainedDesign
 from mri_design.errors import InputError, require_counts, require_instance
@@ -597,8 +597,8 @@ class Calibrated(ChoosesByScore):
     (results/design-study/README.md).
 
     With four coils or more these scores order the lines of one mask, chosen as a whole among `growing_masks`: the one
-    that leaves least variance in all slices (`totals_after`), of those that hold most of the lines chosen so far. Other
-    lines follow where constraints leave none of the mask (results/coils/planned.md).
+    that leaves least variance in all slices (`totals_after`), of those that hold all lines chosen so far and can be
+    measured under the constraints. Where there is none, all lines are candidates (results/coils/planned.md).
 
     Of samples of a plane the predicted energy is exp(features . w), with w from a gamma regression of all innovations
     so far on the features that were known when they were predicted (`sample_features`), times the ratio of found to
@@ -704,7 +704,10 @@ class Calibrated(ChoosesByScore):
         """The best by their scores; of a plane those of the disc, or those that tell most of their surroundings."""
         if not view.posteriors:
             return first_disc(view.candidates, rng, count)
-        if not (view.readouts.thinned and self._by_surroundings(fewest_coils(view.posteriors))):
+        n_coils = fewest_coils(view.posteriors)
+        if self.plans_ahead(view.readouts, n_coils):
+            view = replace(view, candidates=_within_mask(view))
+        if not (view.readouts.thinned and self._by_surroundings(n_coils)):
             return super().choose_block(view, rng, count)
         forecast, energies, _ = self._samples(view, self._expected(view, rng))
         assert forecast.expected is not None
@@ -746,9 +749,6 @@ class Calibrated(ChoosesByScore):
             weight = weight_of_side_information(*_log_errors(view, residuals))
             scores = (np.maximum(residuals[-1], TINY) * brightness) ** weight * scores ** (1 - weight)
         corrected = np.where(now.measured, now.expected, now.unit * model.energies(features))
-        if self._plans(fewest_coils(view.posteriors)):
-            planned = _planned_lines(view)
-            scores = scores + np.where(planned, float(np.max(scores, where=np.isfinite(scores), initial=0.0)), 0.0)
         return scores, Forecast(expected, corrected, side_information_weight=weight)
 
     def error_models(self, view: DesignView) -> tuple[ErrorModel, ErrorModel]:
@@ -808,19 +808,26 @@ class Calibrated(ChoosesByScore):
         return list(np.sum(parts, axis=0))
 
 
-def _planned_lines(view: DesignView) -> NDArray[np.bool_]:
-    """Flags, (ky,), of the lines that are still to come of the mask that leaves least variance."""
-    seen = view.candidates
-    free = np.isin(np.arange(seen.n_lines), seen.outside_start)
-    masks = closest(growing_masks(free, seen.wanted), seen.chosen)
-    if len(masks) > 1:
-        start = seen.acquired[: seen.n_start]
-        wholes = [(*start, *mask) for mask in masks]
+def _within_mask(view: DesignView) -> LineCandidates:
+    """The candidates that are still to come of the mask that leaves least variance; all where no mask can be had.
+
+    Masks hold all lines chosen so far, and the constraints let a design measure them whole. Where jumps do not reach
+    the outermost lines and come back, masks are as wide as one of them can be.
+    """
+    seen, plans, numbers = view.candidates, list[LineCandidates](), np.arange(view.candidates.n_lines)
+    outwards = sorted(seen.outside_start, key=lambda line: abs(seen.frequencies[line]))
+    for width in range(len(outwards), seen.wanted - 1, -2):
+        for mask in growing_masks(np.isin(numbers, outwards[:width]), seen.wanted):
+            whole = np.isin(numbers, (*seen.acquired, *mask))
+            if set(seen.chosen) <= set(mask) and seen.constraints.most_lines(whole, seen.acquired) == seen.target:
+                plans.append(replace(seen, measurable=whole))
+        if plans:
+            break
+    if len(plans) > 1:
+        wholes = [np.flatnonzero(plan.measurable) for plan in plans]
         totals = np.sum(of_each(view.posteriors, totals_after, [(wholes,)] * len(view.posteriors)), axis=0)
-        masks = [masks[int(np.argmin(totals))]]
-    flags = np.zeros(seen.n_lines, dtype=bool)
-    flags[list(masks[0])] = True
-    return flags & ~seen.mask
+        plans = [plans[int(np.argmin(totals))]]
+    return plans[0] if plans else seen
 
 
 def _lines_so_far(view: DesignView) -> LineKnowledge:

@@ -100,13 +100,6 @@ def _spread(density: Numbers, count: int, offset: float) -> NDArray[np.intp]:
     return np.minimum(found, len(density) - count + steps)
 
 
-def closest(masks: Sequence[tuple[int, ...]], chosen: Sequence[int]) -> list[tuple[int, ...]]:
-    """Those of the masks that hold most of the lines chosen so far."""
-    held = [len(set(mask).intersection(chosen)) for mask in masks]
-    most = max(held)
-    return [mask for mask, count in zip(masks, held, strict=True) if count == most]
-
-
 @dataclass(frozen=True)
 class Column:
     """One image column, on the real and the imaginary part after its phase: the precision of the prior, and the coils.

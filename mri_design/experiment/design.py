@@ -220,7 +220,7 @@ def run_design(
     if start is not None and (isinstance(start, str) or not isinstance(start, Sequence | np.ndarray)):
         require_counts(start=start, least=0)
     require_instance(DesignOptions, wanted="DesignOptions(stop=..., checkpoint=...)", options=options)
-    readouts, n_coils = slices[0].candidates, slices[0].n_coils
+    readouts, n_coils = slices[0].candidates, min(one.n_coils for one in slices)
     plan, measurable = DesignPlan.of(strategy, recipe, readouts), np.logical_and.reduce([s.measured for s in slices])
     if start is None:
         first = plan.start_lines(measurable, target, 0, n_coils)

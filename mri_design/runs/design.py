@@ -155,9 +155,11 @@ def _choose_lines(
     """Choose the lines, and measure each in the scan; several slices are shared out among processes."""
     start, most, stop, shown = len(slices.start), slices.most, request.stop, slices.shown
     plan, readouts, unseen = slices.plan, slices.plan.readouts, 0
+    n_coils = min(one.n_coils for one in slices.slices)
     if readouts.thinned and stop is None:
-        unseen = plan.strategy.unseen(readouts, most, min(one.n_coils for one in slices.slices))
+        unseen = plan.strategy.unseen(readouts, most, n_coils)
     foreseen = request.of_shots or not plan.strategy.needs_posterior or plan.rules.max_jump is not None
+    foreseen |= plan.strategy.plans_ahead(readouts, n_coils)
     begun = {"start": slices.start, "calibration": slices.calibration, "unseen": unseen}
     checkpoint = keep.checkpoint(begun | {"most": most if foreseen else None}, most, readouts.unit)
     show = partial(work.progress.show, "designing")

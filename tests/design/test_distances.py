@@ -7,7 +7,7 @@ import pytest
 
 import mri_design as md
 from mri_design.design import Calibrated, DesignEngine, DesignState, ExpectedError, distances
-from mri_design.design.distances import NEAREST, Column, closest, growing_masks, totals_after
+from mri_design.design.distances import NEAREST, Column, growing_masks, totals_after
 from mri_design.operators.cartesian_fourier import aliasing_of
 from mri_design.readouts import LineConstraints, LineReadouts
 from mri_design.variances import ControlVariate, Exact
@@ -54,10 +54,6 @@ def test_enough_lines_are_equally_far_apart_and_all_lines_are_one_mask() -> None
 def test_one_side_takes_all_lines_where_the_other_is_forbidden() -> None:
     for mask in growing_masks(free_lines(32, 2, slice(0, 16)), 5):
         assert len(mask) == 5 and min(mask) > 16
-
-
-def test_the_closest_masks_hold_most_of_the_lines_chosen() -> None:
-    assert closest([(1, 4), (2, 4), (3, 5)], (4, 7)) == [(1, 4), (2, 4)]
 
 
 def test_totals_are_those_of_the_dense_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
