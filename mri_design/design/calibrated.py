@@ -809,25 +809,30 @@ class Calibrated(ChoosesByScore):
 
 
 def _within_mask(view: DesignView) -> LineCandidates:
-    """The candidates that are still to come of the mask that leaves least variance; all where no mask can be had.
+    """The candidates that are still to come of the mask that leaves least variance; all where there is no mask.
 
     Masks hold all lines chosen so far, and the constraints let a design measure them whole. Where jumps do not reach
     the outermost lines and come back, masks are as wide as one of them can be.
     """
-    seen, plans, numbers = view.candidates, list[LineCandidates](), np.arange(view.candidates.n_lines)
+    seen, masks, numbers = view.candidates, list[tuple[int, ...]](), np.arange(view.candidates.n_lines)
+    start = seen.acquired[: seen.n_start]
+
+    def possible(mask: tuple[int, ...], lines: tuple[int, ...]) -> bool:
+        whole = (*start, *mask)
+        return set(lines) <= {*whole} and seen.constraints.most_lines(np.isin(numbers, whole), lines) == seen.target
+
     outwards = sorted(seen.outside_start, key=lambda line: abs(seen.frequencies[line]))
     for width in range(len(outwards), seen.wanted - 1, -2):
-        for mask in growing_masks(np.isin(numbers, outwards[:width]), seen.wanted):
-            whole = np.isin(numbers, (*seen.acquired, *mask))
-            if set(seen.chosen) <= set(mask) and seen.constraints.most_lines(whole, seen.acquired) == seen.target:
-                plans.append(replace(seen, measurable=whole))
-        if plans:
+        within = growing_masks(np.isin(numbers, outwards[:width]), seen.wanted)
+        masks = [mask for mask in within if possible(mask, start)]
+        if masks:
             break
-    if len(plans) > 1:
-        wholes = [np.flatnonzero(plan.measurable) for plan in plans]
-        totals = np.sum(of_each(view.posteriors, totals_after, [(wholes,)] * len(view.posteriors)), axis=0)
-        plans = [plans[int(np.argmin(totals))]]
-    return plans[0] if plans else seen
+    wholes = [np.isin(numbers, (*start, *mask)) for mask in masks if possible(mask, seen.acquired)]
+    if len(wholes) > 1:
+        lines = [np.flatnonzero(whole) for whole in wholes]
+        totals = np.sum(of_each(view.posteriors, totals_after, [(lines,)] * len(view.posteriors)), axis=0)
+        wholes = [wholes[int(np.argmin(totals))]]
+    return replace(seen, measurable=wholes[0]) if wholes else seen
 
 
 def _lines_so_far(view: DesignView) -> LineKnowledge:

@@ -151,11 +151,12 @@ def coils(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("scan.npz", (9, 11, 13), ("--start", 6)),
         ("scan.npz", (12, 13, 17), ("--start", 6, "--block", 4)),  # the last blocks of the shorter ones are cut off
         ("coils", (9, 12), ("--start", 4)),
+        ("phantom:brain", (6, 8), ("-s", "input.matrix=24", "-s", "simulation.coils=4")),  # another mask of more lines
         ("coils", (9, 12), ("--start", 4, "--slices", "all", "--jobs", 2)),
         ("scan.npz", (9, 12), ("--start", 6, "--until-error", 1e-4)),
         ("scan.npz", (60, 90), ("--encoding", "plane", "--block", 20, "--strategy", "information-gain")),
     ],
-    ids=["lines", "blocks", "coils", "slices", "rule", "plane"],
+    ids=["lines", "blocks", "coils", "mask", "slices", "rule", "plane"],
 )
 def test_a_finished_design_is_extended_to_that_of_more_lines(
     run: Run, coils: Path, tmp_path: Path, source: str, counts: tuple[int, ...], options: tuple[object, ...]

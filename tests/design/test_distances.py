@@ -96,18 +96,39 @@ def design(coils: int, rule: ExpectedError, target: int = 10, block: int = 1, **
 
 @pytest.mark.parametrize("block", [1, 3])
 def test_with_four_coils_a_design_is_one_of_the_masks(block: int) -> None:
-    chosen = design(4, Calibrated(), block=block).trace.lines[2:]
-    assert tuple(sorted(chosen)) in growing_masks(free_lines(32, 2), 8)
-    assert design(4, Calibrated(planned=False), block=block).trace.lines[2:] != chosen
+    trace = design(4, Calibrated(), block=block).trace
+    assert tuple(sorted(trace.lines[2:])) in growing_masks(free_lines(32, 2), 8)
+    assert np.isfinite(trace.steps[0].choice.scores).sum() == 8  # no other line can come first, whatever its score
+    assert design(4, Calibrated(planned=False), block=block).trace.lines != trace.lines
+
+
+@pytest.mark.parametrize(("jump", "block"), [(4, 1), (5, 1), (5, 3), (7, 1)])
+def test_jumps_are_within_the_widest_mask_that_they_can_measure_whole(jump: int, block: int) -> None:
+    lines = design(4, Calibrated(), block=block, max_jump=jump).trace.lines
+    assert np.abs(np.diff(lines[1:])).max() <= jump
+    rules, start, possible = LineConstraints(max_jump=jump), lines[:2], list[set[tuple[int, ...]]]()
+    for beyond in range(12):  # outermost lines on either side
+        free = free_lines(32, 2) & (np.abs(np.arange(32) - 15.5) < 16 - beyond)
+        whole = {mask: np.isin(np.arange(32), (*start, *mask)) for mask in growing_masks(free, 8)}
+        possible.append({mask for mask, flags in whole.items() if rules.most_lines(flags, start) == 10})
+    assert tuple(sorted(lines[2:])) in next(masks for masks in possible if masks)
+
+
+def test_lines_that_are_in_no_mask_are_followed_by_the_best_of_all() -> None:
+    one, engine = make_slice(4, (32, 32)), DesignEngine(Calibrated(), md.DoubleLoop(ControlVariate(4)))
+    smaller = engine.run([one], engine.begin([one], (16, 15)), 6)
+    scored = replace(engine, strategy=Calibrated(planned=False))
+    assert engine.run([one], smaller, 10).trace.lines == scored.run([one], smaller, 10).trace.lines
 
 
 def test_two_coils_are_designed_line_by_line() -> None:
     assert design(2, Calibrated()).trace.lines == design(2, Calibrated(planned=False)).trace.lines
 
 
-def test_an_interrupted_design_goes_on_within_its_mask() -> None:
-    whole = design(4, Calibrated()).trace.lines
-    one, engine = make_slice(4, (32, 32)), DesignEngine(Calibrated(), md.DoubleLoop(ControlVariate(4)))
+@pytest.mark.parametrize("jump", [None, 5])
+def test_an_interrupted_design_goes_on_within_its_mask(jump: int | None) -> None:
+    whole, one = design(4, Calibrated(), max_jump=jump).trace.lines, make_slice(4, (32, 32))
+    engine = DesignEngine(Calibrated(), md.DoubleLoop(ControlVariate(4)), constraints=LineConstraints(max_jump=jump))
     states: list[DesignState] = []
     engine.run([one], engine.begin([one], (16, 15)), 10, callback=states.append)
     assert engine.run([one], states[3], 10).trace.lines == whole
@@ -116,8 +137,6 @@ def test_an_interrupted_design_goes_on_within_its_mask() -> None:
 def test_limits_of_the_sequence_come_before_the_mask() -> None:
     state = design(4, Calibrated(), forbidden=tuple(range(20, 32)))
     assert len(state.trace.lines) == 10 and max(state.trace.lines) < 20
-    jumps = design(4, Calibrated(), max_jump=5).trace.lines
-    assert len(jumps) == 10 and np.abs(np.diff(jumps[1:])).max() <= 5
 
 
 def test_a_planned_mask_is_no_beginning_of_a_larger_one() -> None:
