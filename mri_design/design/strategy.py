@@ -99,6 +99,8 @@ class LineCandidates:
                     "Ask for fewer lines, allow larger jumps, or start with fewer centre lines than a jump spans: a "
                     "wider block closes the way to its other side."
                 )
+            if self.target < len(self.acquired):
+                cure = "Ask for more lines, or begin with fewer: those at the centre and those required."
             wanted = f"{len(self.acquired)} (start lines) to {available} (lines {kind})"
             raise refusal("number of lines", str(self.target), wanted, cure)
         left = allowed.copy()

@@ -99,7 +99,8 @@ def centre_for_maps(
     """
     usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
     if strategy.needs_posterior or isinstance(strategy, TrainedOrder):
-        own = None if count is None or _states_calibration_lines(recipe) else strategy.growing_start(n_coils)
+        left = min(n_coils, recipe.coils.compress or n_coils)
+        own = None if count is None or _states_calibration_lines(recipe) else strategy.growing_start(left)
         return own or start_of_growing(recipe, usual, count)
     published = isinstance(strategy, CentredLines) and strategy.centre_fraction is not None
     return min(FEWEST_CALIBRATING, usual) if published and not _states_calibration_lines(recipe) else usual

@@ -87,7 +87,9 @@ class Constraints(ABC):
         if count > target:
             got = f"{count} (of which {max(calibration, self.least_start)} for coil calibration and a forced centre)"
             wanted = f"at most as many as are measured in all, {target}"
-            cure = "Ask for more of them; or, in a recipe, for fewer under [design] start or [coils] maps."
+            cure = (
+                "Ask for more of them, or allow more; or, in a recipe, for fewer under [design] start or [coils] maps."
+            )
             raise refusal(f"start {self.counted}", got, wanted, cure)
         return count
 

@@ -175,7 +175,8 @@ def test_independent_coils_are_shrunk_to_independence_and_correlated_ones_are_no
 @pytest.mark.parametrize(("correlation", "beyond"), [(0.5999, False), (0.6003, True), (0.97, True)])
 def test_correlations_beyond_the_limit_are_those_of_signal(correlation: float, beyond: bool) -> None:
     covariance = np.array([[4, 2 * correlation], [2 * correlation, 1]], dtype=np.complex128)
-    assert bool(correlated_by_signal(covariance)) == beyond
+    for coils in (covariance, np.pad(covariance, (0, 1))):  # and one that is silent where noise is measured
+        assert bool(correlated_by_signal(coils)) == beyond
 
 
 def test_scans_without_noise_or_with_too_little_for_their_coils_are_refused() -> None:

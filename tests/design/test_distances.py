@@ -144,3 +144,9 @@ def test_a_planned_mask_is_no_beginning_of_a_larger_one() -> None:
     assert Calibrated().plans_ahead(readouts, 4) and not Calibrated().plans_ahead(readouts, 1)
     small, large = (set(design(4, Calibrated(), target=count).trace.lines) for count in (8, 12))
     assert not small <= large
+
+
+@pytest.mark.parametrize("coils", [(4, 2), (2, 4)])
+def test_slices_that_share_lines_begin_as_those_with_the_fewest_coils(coils: tuple[int, ...]) -> None:
+    slices = [make_slice(count, (32, 32)) for count in coils]
+    assert len(md.run_design(slices, "calibrated", 5, "local").trace.start) == 4
