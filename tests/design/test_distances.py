@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import Calibrated, DesignEngine, DesignState, ExpectedError, distances
+from mri_design.design import Calibrated, DesignEngine, DesignState, ExpectedError, StopRule, distances
 from mri_design.design.distances import NEAREST, Column, growing_masks, totals_after
 from mri_design.operators.cartesian_fourier import aliasing_of
 from mri_design.readouts import LineConstraints, LineReadouts
@@ -150,3 +150,14 @@ def test_a_planned_mask_is_no_beginning_of_a_larger_one() -> None:
 def test_slices_that_share_lines_begin_as_those_with_the_fewest_coils(coils: tuple[int, ...]) -> None:
     slices = [make_slice(count, (32, 32)) for count in coils]
     assert len(md.run_design(slices, "calibrated", 5, "local").trace.start) == 4
+
+
+def test_designs_without_a_choice_measure_what_is_left() -> None:
+    start, others = (16, 15), tuple(line for line in range(32) if line not in (15, 16, 20))
+    assert design(4, Calibrated(), target=2).trace.lines == start
+    assert design(4, Calibrated(), target=3, forbidden=others).trace.lines == (*start, 20)
+    with refused("number of lines"):
+        design(4, Calibrated(), target=4, forbidden=others)
+    one, engine = make_slice(4, (32, 32)), DesignEngine(Calibrated(), md.DoubleLoop(ControlVariate(4)))
+    met = engine.run([one], engine.begin([one], start), 10, stop=StopRule(0.9, fewest=0)).trace
+    assert len(met.steps) == 1 and met.declined is not None  # which has tested what was predicted

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mri_design import KSpaceData, Recipe, calibrate, load_phantom, reconstruct
+from mri_design import KSpaceData, Recipe, calibrate, load_phantom, reconstruct, run_design
 from mri_design.experiment import Method
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.refusals import refused
@@ -59,6 +59,18 @@ def test_a_coil_of_zeros_changes_nothing_and_is_named() -> None:
     np.testing.assert_allclose(
         np.abs(image(replace(data, kspace=kspace))), np.abs(alone), atol=1e-3 * np.abs(alone).max()
     )
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_jump": 7}])
+def test_a_design_goes_on_with_a_coil_of_zeros_where_noise_is_unknown(limits: dict[str, object]) -> None:
+    data = head(5)
+    kspace = data.kspace.copy()
+    kspace[:, 2] = 0
+    scan = calibrate(replace(data, kspace=kspace, noise_variance=None), SMALL, growing=True)
+    assert scan.provenance.dead_coils == (2,)
+    recipe = SMALL.replacing("design", block=3).replacing("constraints", **limits)
+    trace = run_design([scan.slice_model(0, **recipe.slice_settings)], "calibrated", 9, recipe, start=4).trace
+    assert len(trace.lines) == 9 and np.isfinite(trace.steps[0].choice.scores).sum() <= 5  # those of a mask
 
 
 def test_one_side_of_kspace_has_the_phase_aware_prior() -> None:
