@@ -2,10 +2,11 @@
 
     OMP_NUM_THREADS=1 python benchmarks/coils.py DATA [--seeds 3] [--out results/coils]
 
-DATA is the folder of raw scans. Masks have eight centre lines (four or six where a mask has sixteen or ten) and random
-ones of a density that falls with the third power. Maps are estimated from these lines alone, by NLINV and by ESPIRiT on
-the gapless centre. Every set of maps gives a least-squares image (SENSE, the better of two regularisations) and a
-posterior mean, whose errors are divided by those with maps of the whole scan: maps.csv. Tables go to maps.md.
+DATA is the folder of raw scans. Masks of random lines have eight centre lines (four or six where a mask has sixteen or
+ten) and others of a density that falls with the third power; those of growing distances have four, as designs do. Maps
+are estimated from these lines alone, by NLINV, by NLINV without its envelope, and by ESPIRiT on the gapless
+centre. Every set of maps gives a least-squares image (SENSE, the better of two regularisations) and a posterior mean,
+whose errors are divided by those with maps of the whole scan: maps.csv. Tables go to maps.md.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from parts.pages import put_conditions, put_table
 
+from mri_design.calibration import coils as calibration
 from mri_design.calibration.coils import maps_from_lines
+from mri_design.design.distances import growing_masks
 from mri_design.design.training import ReferenceSlice, relative_error
 from mri_design.evaluation.metrics import relative_l2
 from mri_design.evaluation.tables import Row, write_csv
@@ -139,7 +143,15 @@ def head(name: str, kspace: Array, noise_variance: float | None = None) -> Head:
     return Head(name, scan, image)
 
 
-def mask(lines: int, count: int, seed: int) -> Array:
+def growing_mask(lines: int, count: int, seed: int) -> Array:
+    """Four centre lines, and others at growing distances, from an offset that is drawn."""
+    chosen = np.abs(np.arange(lines) - lines // 2 + 0.5) < 2
+    masks = growing_masks(~chosen, count - 4)
+    chosen[list(masks[np.random.default_rng(seed).integers(len(masks))])] = True
+    return chosen
+
+
+def random_mask(lines: int, count: int, seed: int) -> Array:
     """Centre lines, and others by a density that falls with the third power of the distance."""
     centre = 8 if count > 16 else 6 if count > 10 else 4
     chosen = np.zeros(lines, dtype=bool)
@@ -179,44 +191,60 @@ def mean_error(head: Head, maps: Array, lines: Array) -> float:
     return relative_l2(np.abs(found.image), np.abs(head.image))
 
 
-def map_rows(one: Head, acceleration: int, seed: int) -> Iterator[Row]:
+MASKS = {"random": random_mask, "growing distances": growing_mask}
+WHOLE, WITHOUT = "of the whole scan", "NLINV without envelope"
+
+
+def estimated(one: Head, way: str, lines: Array) -> Array:
+    """Maps from the lines of a mask."""
+    if way != WITHOUT:
+        return maps_from_lines(one.kspace, lines, method="espirit" if way == "ESPIRiT" else "nlinv").maps
+    with mock.patch.object(calibration, "_ENVELOPE", (1, 1)):
+        return estimated(one, "NLINV", lines)
+
+
+def map_rows(one: Head, kind: str, acceleration: int, seed: int) -> Iterator[Row]:
     """Errors of images with the maps of the whole scan, and with each estimate from the lines of a mask."""
-    lines = mask(len(one.kspace[0]), len(one.kspace[0]) // acceleration, seed)
-    ways = ["NLINV", *(["ESPIRiT"] if lines[len(lines) // 2 - 4 :][:8].all() else [])]
-    for way in ("of the whole scan", *ways):
+    lines = MASKS[kind](len(one.kspace[0]), len(one.kspace[0]) // acceleration, seed)
+    ways = ["NLINV", WITHOUT, *(["ESPIRiT"] if lines[len(lines) // 2 - 4 :][:8].all() else [])]
+    for way in (WHOLE, *ways):
         began = time.process_time()
-        found = one.maps if way not in ways else maps_from_lines(one.kspace, lines, method=way.lower()).maps
+        found = one.maps if way == WHOLE else estimated(one, way, lines)
         seconds = time.process_time() - began
-        row: dict[str, object] = {"scan": one.name, "acceleration": acceleration, "seed": seed, "maps": way}
+        row: Row = {"scan": one.name, "mask": kind, "acceleration": acceleration, "seed": seed, "maps": way}
         errors = {"SENSE": least_squares_error(one, found, lines), "mean": mean_error(one, found, lines)}
         yield row | errors | {"CPU s": seconds}
 
 
 def summary(rows: list[Row], error: str) -> list[Row]:
-    """Errors over those with maps of the whole scan, the mean over seeds, a column for each way."""
-    table: dict[tuple[str, int], dict[str, object]] = {}
-    known = {(r["scan"], r["acceleration"], r["seed"]): r[error] for r in rows if r["maps"] == "of the whole scan"}
-    for place in dict.fromkeys((str(r["scan"]), int(str(r["acceleration"]))) for r in rows):
-        there = [r for r in rows if (r["scan"], r["acceleration"]) == place]
-        table[place] = {"scan": place[0], "acceleration": place[1]}
-        for way in dict.fromkeys(str(r["maps"]) for r in rows):
-            own = [r for r in there if r["maps"] == way]
-            ratios = [float(str(r[error])) / float(str(known[*place, r["seed"]])) for r in own]
-            found = float(np.mean([float(str(r[error])) for r in own])) if own else float("nan")
-            table[place][way] = f"{found:.4f}" if way == "of the whole scan" else _percent(ratios)
-    return list(table.values())
+    """Errors over those with maps of the whole scan, the mean over seeds, a column for each way; then over all."""
+    table: list[Row] = []
+    known = {_mask_of(r): float(str(r[error])) for r in rows if r["maps"] == WHOLE}
+    everywhere = [("all", kind, "") for kind in MASKS]
+    for place in [*dict.fromkeys((r["scan"], r["mask"], r["acceleration"]) for r in rows), *everywhere]:
+        there = [r for r in rows if place in ((r["scan"], r["mask"], r["acceleration"]), ("all", r["mask"], ""))]
+        line: Row = dict(zip(("scan", "mask", "acceleration"), place, strict=True))
+        line[WHOLE] = f"{np.mean([known[_mask_of(r)] for r in there]):.4f}"
+        for way in ("NLINV", WITHOUT, "ESPIRiT"):
+            line[way] = _percent([float(str(r[error])) / known[_mask_of(r)] for r in there if r["maps"] == way])
+        table.append(line)
+    return table
+
+
+def _mask_of(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in ("scan", "mask", "acceleration", "seed"))
 
 
 def _percent(ratios: list[float]) -> str:
-    return f"{100 * (np.mean(ratios) - 1):+.1f} %" if ratios else "-"
+    return f"{100 * (np.mean(ratios) - 1):+.1f}, worst {100 * (max(ratios) - 1):+.1f} %" if ratios else "-"
 
 
 def measure_maps(given: argparse.Namespace) -> None:
     """Measure the errors of every estimate of maps, and write the tables of maps.md."""
     rows: list[Row] = []
     page = given.out / "maps.md"
-    for seed, one, acceleration in product(range(given.seeds), list(heads(given.data)), (4, 6)):
-        for row in map_rows(one, acceleration, seed):
+    for seed, one, kind, acceleration in product(range(given.seeds), list(heads(given.data)), MASKS, (4, 6)):
+        for row in map_rows(one, kind, acceleration, seed):
             rows.append(row)
             print(*row.values(), flush=True)
         write_csv(given.out / "maps.csv", rows)
