@@ -443,6 +443,8 @@ class StdFactor:
         See `predicted_error`.
     spread : float
         Standard deviation of the logarithm of the squared error that is predicted; NaN where it is not known.
+    scans : str
+        `kind_of` the scans with which that was tested.
     evidence : ErrorEvidence, optional
         Behind the prediction.
     """
@@ -453,6 +455,7 @@ class StdFactor:
     unit: str = "line"
     how: How = "learnt"
     spread: float = float("nan")
+    scans: str = ""
     evidence: ErrorEvidence | None = None
 
     @property
@@ -478,7 +481,7 @@ def std_factor(predicted: tuple[float, How, float] | None, known: ErrorEvidence,
         return None
     squared, how, spread = predicted
     factor = float(np.sqrt(np.clip(squared / known.variance, *BOUNDS)))
-    return StdFactor(factor, known.held_back, unit=unit, how=how, spread=spread, evidence=known)
+    return StdFactor(factor, known.held_back, unit=unit, how=how, spread=spread, scans=kind_of(known), evidence=known)
 
 
 def shaped_std(std: Array, image: Array, others: Sequence[Array]) -> NDArray[np.float32]:
