@@ -597,8 +597,8 @@ class Calibrated(ChoosesByScore):
     (results/design-study/README.md).
 
     With four coils or more these scores order the lines of one mask, chosen as a whole among `growing_masks`: the one
-    that leaves least variance in all slices (`totals_after`), of those that hold all lines chosen so far and can be
-    measured under the constraints. Where there is none, all lines are candidates (results/coils/planned.md).
+    that leaves least variance in all slices (`totals_after`), of those that hold most of the lines chosen so far and
+    can be measured under the constraints. Where there is none, all lines are candidates (results/coils/planned.md).
 
     Of samples of a plane the predicted energy is exp(features . w), with w from a gamma regression of all innovations
     so far on the features that were known when they were predicted (`sample_features`), times the ratio of found to
@@ -811,23 +811,22 @@ class Calibrated(ChoosesByScore):
 def _within_mask(view: DesignView) -> LineCandidates:
     """The candidates that are still to come of the mask that leaves least variance; all where there is no mask.
 
-    Masks hold all lines chosen so far, and the constraints let a design measure them whole. Where jumps do not reach
-    the outermost lines and come back, masks are as wide as one of them can be.
+    Masks hold as many of the lines chosen so far as any does, and with these the constraints let a design go on. Where
+    jumps do not reach the outermost lines and come back, masks are as wide as one of them can be.
     """
     seen, masks, numbers = view.candidates, list[tuple[int, ...]](), np.arange(view.candidates.n_lines)
     start = seen.acquired[: seen.n_start]
-
-    def possible(mask: tuple[int, ...], lines: tuple[int, ...]) -> bool:
-        whole = (*start, *mask)
-        return set(lines) <= {*whole} and seen.constraints.most_lines(np.isin(numbers, whole), lines) == seen.target
-
     outwards = sorted(seen.outside_start, key=lambda line: abs(seen.frequencies[line]))
     for width in range(len(outwards), seen.wanted - 1, -2):
         within = growing_masks(np.isin(numbers, outwards[:width]), seen.wanted)
-        masks = [mask for mask in within if possible(mask, start)]
+        reach = [seen.constraints.most_lines(np.isin(numbers, (*start, *mask)), start) for mask in within]
+        masks = [mask for mask, most in zip(within, reach, strict=True) if most == seen.target]
         if masks:
             break
-    wholes = [np.isin(numbers, (*start, *mask)) for mask in masks if possible(mask, seen.acquired)]
+    wholes = [np.isin(numbers, (*seen.acquired, *mask)) for mask in masks]
+    wholes = [whole for whole in wholes if seen.constraints.most_lines(whole, seen.acquired) >= seen.target]
+    fewest = min((np.count_nonzero(whole) for whole in wholes), default=0)  # the target, where one holds all chosen
+    wholes = [whole for whole in wholes if np.count_nonzero(whole) == fewest]
     if len(wholes) > 1:
         lines = [np.flatnonzero(whole) for whole in wholes]
         totals = np.sum(of_each(view.posteriors, totals_after, [(lines,)] * len(view.posteriors)), axis=0)
