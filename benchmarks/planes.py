@@ -27,7 +27,6 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategies import make_strategy, tuned_powers
 from mri_design.model.slice import SliceModel
-from mri_design.readouts import PlaneReadouts
 from mri_design.runs.known_slice import knowing_oracle
 
 LINES = "lines, "
@@ -142,8 +141,7 @@ def mask_by(scan: Scan, mr_slice: SliceModel, cell: Row, recipe: Recipe) -> Sequ
     if name.startswith("oracle"):
         rule = knowing_oracle(rule, [mr_slice], [scan.reference], recipe, 0)
     target = max(1, round(mr_slice.candidates.size / float(str(cell["acceleration"]))))
-    plane = mr_slice.candidates if isinstance(mr_slice.candidates, PlaneReadouts) else None
-    start = DesignPlan.of(rule, recipe, plane).start_lines(mr_slice.measured, target, 0, mr_slice.n_coils)
+    start = DesignPlan.of(rule, recipe, mr_slice.candidates).start_lines(mr_slice.measured, target, 0, mr_slice.n_coils)
     options = DesignOptions(draw=int(str(cell["draw"])))
     return run_design([mr_slice], rule, target, recipe, seed=0, start=start, options=options).trace.lines
 

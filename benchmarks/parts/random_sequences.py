@@ -176,9 +176,7 @@ IMPOSSIBLE: Mapping[str, Callable[[Sequence, Rng, Path], bytes]] = {
     "a transmitter that is too weak": lambda one, _, __: with_settings(
         replace(one, scanner=replace(one.scanner, max_b1=1e-7)), flip_angle=90.0
     ),
-    "a line off the grid": lambda one, rng, _: _with_train(
-        one, lambda order: (order.n_lines + int(rng.integers(0, 5)),)
-    ),
+    "a line off the grid": lambda one, rng, _: _with_train(one, lambda order: (order.rows + int(rng.integers(0, 5)),)),
     "a line twice": lambda one, rng, _: _with_train(one, lambda order: (int(rng.choice(order.numbers)),)),
     "millimetres for metres": lambda one, _, __: with_settings(
         one, field_of_view=tuple(1e3 * extent for extent in one.settings.field_of_view)
