@@ -416,7 +416,7 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *,
     samples : bool array, shape (ky, kx) or (coil, ky, kx)
         Which were measured, or may be used of each coil; some of the central 32 x 32 have to hold signal.
     rough : bool
-        Whether to solve less accurately in a third of the time, which is enough to design with.
+        Whether to solve less accurately in a third to half of the time, which is enough to design with.
 
     Returns
     -------

@@ -594,7 +594,10 @@ def refuse_copies(kspace: NDArray[np.complex64], numbers: Sequence[int] | NDArra
 
 
 def largest_correlation(covariance: NDArray[np.complex128]) -> float:
-    """Largest modulus of the correlation of two coils, 0 to 1, by their covariance; 0 for one coil, or one at rest."""
+    """Largest modulus of the correlation of two coils, 0 to 1, by their covariance.
+
+    0 for one coil, and between any coil and one without a signal.
+    """
     deviations = np.sqrt(np.diag(covariance).real)
     correlations = np.abs(covariance) / np.maximum(np.outer(deviations, deviations), np.finfo(float).tiny)
     return float(correlations[~np.eye(len(deviations), dtype=bool)].max(initial=0.0))

@@ -66,7 +66,7 @@ from mri_design.inference.double_loop import DoubleLoop
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
-from mri_design.readouts import PlaneReadouts, Readouts
+from mri_design.readouts import Constraints, PlaneReadouts, Readouts
 
 Numbers = NDArray[np.float64]
 CENTRE = 3
@@ -814,15 +814,9 @@ def _within_mask(view: DesignView) -> LineCandidates:
     Masks hold as many of the lines chosen so far as any does, and with these the constraints let a design go on. Where
     jumps do not reach the outermost lines and come back, masks are as wide as one of them can be.
     """
-    seen, masks, numbers = view.candidates, list[tuple[int, ...]](), np.arange(view.candidates.n_lines)
-    start = seen.acquired[: seen.n_start]
-    outwards = sorted(seen.outside_start, key=lambda line: abs(seen.frequencies[line]))
-    for width in range(len(outwards), seen.wanted - 1, -2):
-        within = growing_masks(np.isin(numbers, outwards[:width]), seen.wanted)
-        reach = [seen.constraints.most_lines(np.isin(numbers, (*start, *mask)), start) for mask in within]
-        masks = [mask for mask, most in zip(within, reach, strict=True) if most == seen.target]
-        if masks:
-            break
+    seen, numbers = view.candidates, np.arange(view.candidates.n_lines)
+    start, outside = seen.acquired[: seen.n_start], tuple(seen.outside_start.tolist())
+    masks = _measured_whole(seen.n_lines, outside, start, seen.wanted, seen.constraints)
     wholes = [np.isin(numbers, (*seen.acquired, *mask)) for mask in masks]
     wholes = [whole for whole in wholes if seen.constraints.most_lines(whole, seen.acquired) >= seen.target]
     fewest = min((np.count_nonzero(whole) for whole in wholes), default=0)  # the target, where one holds all chosen
@@ -832,6 +826,20 @@ def _within_mask(view: DesignView) -> LineCandidates:
         totals = np.sum(of_each(view.posteriors, totals_after, [(lines,)] * len(view.posteriors)), axis=0)
         wholes = [wholes[int(np.argmin(totals))]]
     return replace(seen, measurable=wholes[0]) if wholes else seen
+
+
+@lru_cache(maxsize=4)
+def _measured_whole(
+    n_lines: int, outside: tuple[int, ...], start: tuple[int, ...], wanted: int, constraints: Constraints
+) -> list[tuple[int, ...]]:
+    """The widest masks of some lines outside of the start that constraints let a design measure whole."""
+    numbers, outwards = np.arange(n_lines), sorted(outside, key=lambda line: abs(line - n_lines // 2))
+    for width in range(len(outwards), wanted - 1, -2):
+        masks = growing_masks(np.isin(numbers, outwards[:width]), wanted)
+        reach = [constraints.most_lines(np.isin(numbers, (*start, *mask)), start) for mask in masks]
+        if len(start) + wanted in reach:
+            return [mask for mask, most in zip(masks, reach, strict=True) if most == len(start) + wanted]
+    return []
 
 
 def _lines_so_far(view: DesignView) -> LineKnowledge:

@@ -394,12 +394,12 @@ def dense_solution(kspace, samples, steps=17):
     return (maps / np.linalg.norm(maps, axis=0)).reshape(COILS, SIDE, SIDE)
 
 
-def test_the_maps_are_those_of_a_dense_iteration(scan):
+def test_the_maps_are_those_of_a_dense_iteration(scan, monkeypatch):
     kspace, samples = scan
+    monkeypatch.setattr(module, "_TOLERANCE", 1e-4)
+    monkeypatch.setattr(module, "_INNER", 400)
     fast, dense = maps_of_waves(joint_estimate(kspace, samples)[0], (SIDE, SIDE)), dense_solution(kspace, samples)
-    product = np.abs(np.sum(fast.conj() * dense, axis=0))  # 1 where they differ by a phase alone
-    seen = np.abs(to_image(kspace)).max(axis=0) > 0.3 * np.abs(to_image(kspace)).max()
-    assert product[seen].min() > 0.999
+    assert np.abs(np.sum(fast.conj() * dense, axis=0)).min() > 0.9995  # 1 where they differ by a phase alone
 
 
 def test_maps_are_the_same_on_any_grid(scan):
@@ -408,7 +408,7 @@ def test_maps_are_the_same_on_any_grid(scan):
 
 
 def test_maps_have_no_pole_where_the_phase_of_the_object_turns():
-    """The phase of a head turns by 6.8: begun from ones alone, the maps vanish at a pixel, and are 7 % off."""
+    """The phase of a head turns by 6.8: begun from ones alone, the maps vanish at a pixel, and are 6 % off."""
     side, lines = 64, [18, 19, 20, 24, 25, 30, 31, 32, 33, 35, 37, 39, 41, 44, 45, 51]
     place = (np.arange(side) - side // 2) / side
     phase = 6.8 * np.exp(-((place[:, None] - 0.22) ** 2 + (place + 0.1) ** 2) / (2 * 0.15**2))
