@@ -3,10 +3,11 @@
     OMP_NUM_THREADS=1 python benchmarks/coils.py DATA [--seeds 3] [--out results/coils]
 
 DATA is the folder of raw scans. Masks of random lines have eight centre lines (four or six where a mask has sixteen or
-ten) and others of a density that falls with the third power; those of growing distances have four, as designs do. Maps
-are estimated from these lines alone, by NLINV, by NLINV without its envelope, and by ESPIRiT on the gapless
+ten) and others of a density that falls with the third power; those of growing distances have four, as designs do, or
+two. Maps are estimated from these lines alone, by NLINV, by NLINV without its envelope, and by ESPIRiT on the gapless
 centre. Every set of maps gives a least-squares image (SENSE, the better of two regularisations) and a posterior mean,
-whose errors are divided by those with maps of the whole scan: maps.csv. Tables go to maps.md.
+whose errors are divided by those with maps of the whole scan. What is in maps.csv is not measured again.
+Tables go to maps.md.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from unittest import mock
@@ -27,7 +29,7 @@ from mri_design.calibration.coils import maps_from_lines
 from mri_design.design.distances import growing_masks
 from mri_design.design.training import ReferenceSlice, relative_error
 from mri_design.evaluation.metrics import relative_l2
-from mri_design.evaluation.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.inputs import ScanSource, SliceChoice, load_scan
 from mri_design.experiment.recipe import Recipe, load_recipe
@@ -129,7 +131,7 @@ def heads(folder: Path) -> Iterator[Head]:
     with np.load(folder / "img_3T_complex.npz") as archive:
         for index in (0, 7):
             pair = archive["image"][index].astype(np.float32)
-            stack = ImageStack((pair[..., 0] + 1j * pair[..., 1])[None], f"head {index}, simulated coils")
+            stack = ImageStack((pair[..., 0] + 1j * pair[..., 1])[None], f"simulated head {index}")
             scan = simulate_scan(stack, matrix=128, n_coils=8, rng=np.random.default_rng([index, 1]))
             yield head(f"{stack.name} 128", scan.kspace, scan.noise_variance)
 
@@ -143,10 +145,10 @@ def head(name: str, kspace: Array, noise_variance: float | None = None) -> Head:
     return Head(name, scan, image)
 
 
-def growing_mask(lines: int, count: int, seed: int) -> Array:
-    """Four centre lines, and others at growing distances, from an offset that is drawn."""
-    chosen = np.abs(np.arange(lines) - lines // 2 + 0.5) < 2
-    masks = growing_masks(~chosen, count - 4)
+def growing_mask(lines: int, count: int, seed: int, centre: int) -> Array:
+    """Centre lines, and others at growing distances, from an offset that is drawn."""
+    chosen = np.abs(np.arange(lines) - lines // 2 + 0.5) < centre / 2
+    masks = growing_masks(~chosen, count - centre)
     chosen[list(masks[np.random.default_rng(seed).integers(len(masks))])] = True
     return chosen
 
@@ -191,7 +193,7 @@ def mean_error(head: Head, maps: Array, lines: Array) -> float:
     return relative_l2(np.abs(found.image), np.abs(head.image))
 
 
-MASKS = {"random": random_mask, "growing distances": growing_mask}
+MASKS = {"random": random_mask} | {f"growing from {n}": partial(growing_mask, centre=n) for n in (4, 2)}
 WHOLE, WITHOUT = "of the whole scan", "NLINV without envelope"
 
 
@@ -221,8 +223,9 @@ def summary(rows: list[Row], error: str) -> list[Row]:
     table: list[Row] = []
     known = {_mask_of(r): float(str(r[error])) for r in rows if r["maps"] == WHOLE}
     everywhere = [("all", kind, "") for kind in MASKS]
-    for place in [*dict.fromkeys((r["scan"], r["mask"], r["acceleration"]) for r in rows), *everywhere]:
-        there = [r for r in rows if place in ((r["scan"], r["mask"], r["acceleration"]), ("all", r["mask"], ""))]
+    cells = sorted({(str(r["scan"]), str(r["mask"]), str(r["acceleration"])) for r in rows})
+    for place in [*cells, *everywhere]:
+        there = [r for r in rows if place in ((r["scan"], r["mask"], str(r["acceleration"])), ("all", r["mask"], ""))]
         line: Row = dict(zip(("scan", "mask", "acceleration"), place, strict=True))
         line[WHOLE] = f"{np.mean([known[_mask_of(r)] for r in there]):.4f}"
         for way in ("NLINV", WITHOUT, "ESPIRiT"):
@@ -231,8 +234,8 @@ def summary(rows: list[Row], error: str) -> list[Row]:
     return table
 
 
-def _mask_of(row: Row) -> tuple[object, ...]:
-    return tuple(row[name] for name in ("scan", "mask", "acceleration", "seed"))
+def _mask_of(row: Row) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in ("scan", "mask", "acceleration", "seed"))
 
 
 def _percent(ratios: list[float]) -> str:
@@ -240,14 +243,16 @@ def _percent(ratios: list[float]) -> str:
 
 
 def measure_maps(given: argparse.Namespace) -> None:
-    """Measure the errors of every estimate of maps, and write the tables of maps.md."""
-    rows: list[Row] = []
-    page = given.out / "maps.md"
-    for seed, one, kind, acceleration in product(range(given.seeds), list(heads(given.data)), MASKS, (4, 6)):
-        for row in map_rows(one, kind, acceleration, seed):
-            rows.append(row)
-            print(*row.values(), flush=True)
-        write_csv(given.out / "maps.csv", rows)
+    """Measure the errors that are not in maps.csv, and write the tables of maps.md."""
+    path, page = given.out / "maps.csv", given.out / "maps.md"
+    rows: list[Row] = list(read_csv_texts(path)) if path.exists() else []
+    have = {_mask_of(row) for row in rows}
+    for seed, one in product(range(given.seeds), list(heads(given.data))):
+        for kind, acceleration in product(MASKS, (3, 4, 6)):
+            if (one.name, kind, str(acceleration), str(seed)) not in have:
+                rows += map_rows(one, kind, acceleration, seed)
+                print(*rows[-1].values(), flush=True)
+        write_csv(path, rows)
     put_table(page, "Posterior mean", summary(rows, "mean"))
     put_table(page, "Least squares", summary(rows, "SENSE"))
     put_conditions(page, "numpy", "scipy", also=", one thread")

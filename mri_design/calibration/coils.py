@@ -9,8 +9,8 @@ Maps are smooth, so that a small grid is enough: the samples of a central block,
 wider than the block, which the maps fold into it.
 
 Gaps at equal distances leave open which part of an image is an alias of another. From the middle of the iteration on
-the image is therefore held the tighter where it is dark, in proportion to the inverse square of its own envelope: maps
-then cost about half as much (results/coils/maps.md).
+the image is therefore held the tighter where it is dark, in proportion to the inverse square of its own envelope, which
+helps where few lines at the centre have neighbours (results/coils/maps.md).
 
 NLINV begins with an image of ones. If the phase of the object turns fast, as near air, it may end in maps that all
 vanish at one pixel while the image there grows beyond bounds: a pole, which a reconstruction shows as a false bright
