@@ -30,10 +30,12 @@ from mri_design.design.training import ReferenceSlice, relative_error
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.design import run_design
 from mri_design.experiment.extent import DesignPlan, centre_for_maps, readouts_wanted
+from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import reconstruct_by_recipe
 from mri_design.experiment.strategies import make_strategy
 from mri_design.model.slice import SliceModel
 from mri_design.operators.conventions import to_image, to_kspace
+from mri_design.scan.data import KSpaceData
 
 FIXED = (
     "regular",
@@ -50,12 +52,12 @@ RULES = ("calibrated", "corrected-error")
 USUAL_SCANS = "8a-96,16-96,prescan16-64,6A_T2w-8-96,6B_T1w-16-96,7A_T1w-8-64,7B_T2w-32-64"
 
 
-def loaded(folder: Path, name: str) -> ReferenceSlice:
+def named(folder: Path, name: str) -> KSpaceData:
     """A scan that has a name in `coils.SCANS`, or the simulation that the name describes."""
     if name in SCANS:
-        return image_of(middle_of(folder, name, LOCAL, SCANS[name][1]), LOCAL)
+        return middle_of(folder, name, LOCAL, SCANS[name][1])
     subject, coils, side = name.rsplit("-", 2)
-    return image_of(middle_of(folder, name, LOCAL, int(side), f"mag3T_{subject}.npz", coils=int(coils)), LOCAL)
+    return middle_of(folder, name, LOCAL, int(side), f"mag3T_{subject}.npz", coils=int(coils))
 
 
 def fixed_lines(seen: SliceModel, name: str, count: int, centre: int, draw: int) -> tuple[int, ...]:
@@ -72,13 +74,13 @@ def fixed_lines(seen: SliceModel, name: str, count: int, centre: int, draw: int)
     return candidates.acquired
 
 
-def designed_lines(seen: SliceModel, rule: str, count: int, seed: int) -> tuple[int, ...]:
+def designed_lines(seen: SliceModel, rule: str, count: int, seed: int, recipe: Recipe = LOCAL) -> tuple[int, ...]:
     """The lines of a design as `mri-design design` begins and continues it."""
     strategy = make_strategy(rule)
-    least = centre_for_maps(strategy, LOCAL, count, n_coils=seen.n_coils) if seen.own_maps is not None else 0
-    plan = DesignPlan.of(strategy, LOCAL, seen.candidates)
+    least = centre_for_maps(strategy, recipe, count, n_coils=seen.n_coils) if seen.own_maps is not None else 0
+    plan = DesignPlan.of(strategy, recipe, seen.candidates)
     start = plan.start_lines(np.ones(seen.candidates.size, dtype=bool), count, least, seen.n_coils)
-    return run_design([seen], strategy, count, LOCAL, start=start, seed=seed).trace.lines
+    return run_design([seen], strategy, count, recipe, start=start, seed=seed).trace.lines
 
 
 def cell_rows(image: ReferenceSlice, acceleration: float, kind: str) -> Iterator[Row]:
@@ -226,7 +228,9 @@ def main() -> None:
     for acceleration, name, kind in product(given.accelerations, given.scans.split(","), given.maps.split(",")):
         cell = {"scan": name, "acceleration": f"{acceleration:g}", "maps": kind}
         if not any(all(str(row[c]) == value for c, value in cell.items()) for row in rows):
-            rows += [cell | dict(row) for row in cell_rows(loaded(given.data, name), acceleration, kind)]
+            rows += [
+                cell | dict(row) for row in cell_rows(image_of(named(given.data, name), LOCAL), acceleration, kind)
+            ]
             write_csv(path, rows)
             print(json.dumps(cell), f"{time.process_time():.0f} s", flush=True)
     table, page = compared(rows), given.out / "planned.md"
