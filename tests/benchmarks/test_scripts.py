@@ -38,6 +38,31 @@ def test_a_table_takes_the_place_of_the_one_under_its_heading(module: Module, tm
     assert page.read_text().count("Measured with") == 1 and "numpy" not in page.read_text()
 
 
+def test_chains_are_compared_with_the_best_of_what_they_may_choose(module: Module) -> None:
+    chain, rows = module("coil_chain"), list[dict[str, object]]()
+    usual, small, joint = (f"BART {way}" for way in (chain.ESPIRIT, chain.SMALL, chain.JOINT))
+    some, other = chain.MASKS[:2]
+    contrasts = {f"{kind} {radius}": 0.5 for kind in ("contrast", "missed") for radius in chain.RADII}
+    for scan, factor in (("one", 1.0), ("two", 2.0)):
+        for mask, share, program, error in (
+            (chain.DESIGNED, "", chain.OURS, 0.1),
+            (some, "2/3", chain.OURS, 0.2),
+            (some, "2/3", usual, 0.4),
+            (other, "2/3", usual, 0.5),
+            (other, "1/3", chain.OURS, 0.125),
+            (other, "1/3", small, 0.25 if scan == "one" else 0.6),
+            (other, "1/3", joint, 0.3),
+        ):
+            row = {"scan": scan, "acceleration": "4", "seed": "0", "mask": mask, "share": share, "centre": 8}
+            rows.append(row | {"lines": 24, "program": program, "error": error * factor, **contrasts})
+    for usual_alone, found in ((True, [-75, -75, -50, -50]), (False, [-60, -60, -20, -50])):
+        first = chain.compared(rows, usual=usual_alone)[0]
+        assert [first[name] for name in ("whole", "masks", "image")] == pytest.approx([found[0], *found[2:]])
+    last = chain.compared(rows, usual=False)[1]
+    assert [last[name] for name in ("whole", "beforehand")] == pytest.approx([-200 / 3, -250 / 3])
+    assert chain.summary(chain.compared(rows, usual=True))[0]["won"] == "2 of 2"
+
+
 def test_what_is_shipped_has_been_learnt_from_the_images_of_the_page(module: Module) -> None:
     bars, shipped = module("error_bars"), shipped_squared_error_model()
     rows = bars.with_held(bars.read_rows())
