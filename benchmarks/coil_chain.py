@@ -201,7 +201,7 @@ def compared(rows: Sequence[Row], *, usual: bool) -> list[Row]:
         logs = {m: [np.log(number(r)) for o in others for r in o if mask_of(r) == m] for m in map(mask_of, barts)}
         most = max(map(len, logs.values()))  # not every scan has every mask
         before = min((m for m in logs if most and len(logs[m]) == most), key=lambda m: np.mean(logs[m]), default=None)
-        beforehand = [r for r in at(barts, *place) if mask_of(r) == before]
+        beforehand = [r for r in at(barts, *place) if usual and mask_of(r) == before]
         row: Row = {"scan": place[0], "acceleration": place[1], "seeds": len(whole), "ours": mean(whole)}
         row |= {"BART": mean(rivals), "its mask": "{mask}, {centre} of {lines}, {program}".format(**rivals[0])}
         pairs = ((whole, rivals), (whole, beforehand), (whole, masks), (image, rivals))
