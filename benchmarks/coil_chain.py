@@ -38,6 +38,7 @@ from mri_design.operators.base import Array
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.bart import read_pair
+from mri_design.scan.writing import pair_files
 
 DEFAULT = load_recipe()
 MASKS = (
@@ -108,19 +109,16 @@ def by_bart(image: ReferenceSlice, lines: Sequence[int], centre: int, way: str) 
             subprocess.run(command, cwd=folder, env=threads, check=True, capture_output=True, timeout=600)
 
         kspace = np.where(model.grid_samples(lines), model.kspace, 0).transpose(2, 1, 0)[:, :, None, :]
-        Path(folder, "kspace.hdr").write_text(f"# Dimensions\n{' '.join(map(str, kspace.shape))}\n", encoding="ascii")
-        kspace.astype(np.complex64).ravel(order="F").tofile(Path(folder, "kspace.cfl"))
+        for file, content in pair_files(Path(folder, "kspace"), kspace).items():
+            file.write_bytes(content)
         if way == JOINT:
             bart("nlinv", "-i12", "kspace", "found", "unscaled")
             bart("normalize", "8", "unscaled", "maps")
         else:
             kernel = "4:4:1" if way == SMALL else "6:6:1"
             bart("ecalib", "-m1", "-c0", "-k", kernel, "-r", f"24:{centre}:1", "kspace", "maps")
-        unit = (
-            image.unit
-            if model.mixing is None
-            else image_units(model.mixing, read_pair(Path(folder, "maps")).squeeze().T)
-        )
+        maps = read_pair(Path(folder, "maps")).squeeze().T
+        unit = image.unit if model.mixing is None else image_units(model.mixing, maps)
 
         @cache
         def made(weight: float) -> Array:
