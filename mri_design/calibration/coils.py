@@ -277,7 +277,7 @@ def image_units(mixing: NDArray[np.complex128], maps: NDArray[np.complex64] | No
     """
     gain = mixing[0, 0]
     if maps is None or np.array_equal(mixing, gain * np.eye(*mixing.shape)):
-        return float(1 / abs(gain))
+        return float(1 / np.linalg.norm(mixing[0]))
     seen = np.linalg.norm(mix_coils(back_from(mixing), maps[np.newaxis])[0], axis=0)
     dark = seen == 0
     return np.asarray(np.where(dark, seen.mean(where=~dark) if not dark.all() else 1.0, seen), dtype=np.float32)

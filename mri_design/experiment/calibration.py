@@ -97,6 +97,8 @@ def calibrate(
         maps = known.coil_maps if centre is None else estimate_coil_maps(centre, lines=lines).coil_maps
         return replace(known, coil_maps=maps).known(maps=origin)
     made: Any = known  # on a grid, as the scan was
+    if directions is not None and made.n_coils < len(directions):
+        directions = virtual_directions(np.eye(len(directions), dtype=complex)[working_coils(scan)[0]], directions)
     lines, most = calibration_count(calibration_lines, recipe, made.grid_shape[0]), recipe.coils.compress
     if most is not None and most < known.n_coils:
         used = made if measured is None else made.only(measured)
@@ -328,7 +330,7 @@ def with_known_noise(data: AnyScan, recipe: Recipe, *, ordinary: bool = False, u
     far = ordinary and strongest > 0 and not 1 / ORDINARY < strongest < ORDINARY
     scale = 2.0 ** -round(np.log2(strongest)) if far else 1.0  # single precision could not hold the squares
     known = used if scale == 1 else used.scaled(scale)
-    dead = tuple(coil for coil in range(known.n_coils) if not known.kspace[:, coil].any())
+    live, silent = working_coils(known)
     given, covariance, origin = recipe.input.noise_variance, known.noise_covariance, known.provenance.noise
     variance = known.noise_variance if given is None else given * scale**2
     if known.on_grid and known.n_coils > 1 and (variance is not None or covariance is not None):
@@ -351,15 +353,21 @@ def with_known_noise(data: AnyScan, recipe: Recipe, *, ordinary: bool = False, u
         origin = replace(origin, source="scan", estimate=found, doubt=doubt)
     else:
         assert isinstance(data, TrajectoryData)
-        estimate, signal = rim_noise(data.kspace, data.trajectory, data.grid_shape)
+        estimate, signal = rim_noise(data.kspace[:, live], data.trajectory, data.grid_shape)
         variance, origin = estimate * scale**2, replace(origin, source="rim", doubt="falls" if signal else "")
-    # Second, coils of independent noise.
+    # Second, coils that measured something, of independent noise.
+    origins: dict[str, Any] = {"silent_lines": silent} if silent else {}
+    if len(live) < known.n_coils:
+        origins["dead_coils"] = tuple(np.setdiff1d(np.arange(known.n_coils), live).tolist())
+        covariance = None if covariance is None else covariance[np.ix_(live, live)]
+        known = _with_coils(known, live)
     known = replace(
         known,
         noise_variance=None if covariance is not None else variance,
         noise_covariance=covariance,
     )
-    mixing = _after(scale * np.eye(known.n_coils), known) if known.on_grid and scale != 1 else known.mixing
+    of_coils = known.on_grid or known.mixing is not None
+    mixing = _after(scale * np.eye(known.n_coils), known) if of_coils and scale != 1 else known.mixing
     unit = known.unit / scale
     if covariance is not None and known.n_coils == 1:  # which keeps its units
         known = replace(known, noise_variance=float(covariance[0, 0].real), noise_covariance=None)
@@ -373,7 +381,27 @@ def with_known_noise(data: AnyScan, recipe: Recipe, *, ordinary: bool = False, u
         origin = replace(origin, raised=float(np.sqrt(least / known.noise_variance)), limit=limit)
         known = replace(known, noise_variance=least)
     known = replace(known, unit=unit, mixing=mixing)
-    return known.known(noise=origin, dead_coils=dead if len(dead) < known.n_coils else ())
+    return known.known(noise=origin, **origins)
+
+
+def working_coils(scan: Scan) -> tuple[Array, tuple[tuple[int, int], ...]]:
+    """Numbers of the coils that measured something, and (coil, lines) where one is zero on lines of the others.
+
+    All coils where every one is zero, which is for others to refuse; along a trajectory no lines are told.
+    """
+    held = np.any(scan.kspace, axis=-1)
+    live = np.flatnonzero([held[:, coil].any() for coil in range(scan.n_coils)])
+    if not (live.size and scan.on_grid):
+        return (live if live.size else np.arange(scan.n_coils)), ()
+    silent = np.sum(held.any(axis=1, keepdims=True) & ~held, axis=(0, 2))
+    return live, tuple((int(coil), int(silent[coil])) for coil in live if silent[coil])
+
+
+def _with_coils(scan: AnyScan, live: Array) -> AnyScan:
+    """A scan with some of its coils, as its mixing says; a reference that no maps weigh stays."""
+    chosen = np.eye(scan.n_coils, dtype=np.complex128)[live]
+    made = replace(mixed_coils(replace(scan, noise_covariance=None), chosen), mixing=_after(chosen, scan))
+    return made if scan.coil_maps is not None else replace(made, reference=scan.reference)
 
 
 def _after(matrix: Array, scan: Scan) -> Array:

@@ -17,7 +17,7 @@ from mri_design.design.training import truth_or_none
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.evaluation.run_folder import InputFile
 from mri_design.experiment import design, extent
-from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of, with_measured_maps
+from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of, with_measured_maps, working_coils
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
 from mri_design.experiment.inputs import (
     FIRST_SLICE,
@@ -360,7 +360,7 @@ def _calibrated(
     grows = kind.centre_first and estimates_own_maps(chosen[0])
     asked = extent.calibration_for(recipe, lines)
     if grows:
-        asked = extent.centre_for_maps(plan.strategy, recipe, lines, n_coils=chosen[0].n_coils)
+        asked = extent.centre_for_maps(plan.strategy, recipe, lines, n_coils=len(working_coils(chosen[0])[0]))
     for each in chosen:
         scans.append(calibrate(each, recipe, calibration_lines=asked, ordinary=True, growing=grows))
         if each is chosen[0]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.brief import duration_text
-from mri_design.calibration.coils import dense_centre
+from mri_design.calibration.coils import back_from, dense_centre
 from mri_design.calibration.noise import largest_correlation
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation.run_folder import MANIFEST, RunStatus, read_manifest, run_statuses
@@ -179,7 +179,7 @@ def _calibration(scan: ScanSummary | TrajectoryData, part: KSpaceData | Trajecto
     origin = known.provenance
     white = known.noise_variance == 1 and (part.noise_covariance is not None if along else scan.n_coils > 1)
     beside = isinstance(part, KSpaceData) and noise_from_readout_ends(part, scan.n_slices)
-    unmixed = None if along or not white or known.mixing is None else np.linalg.inv(known.mixing)
+    unmixed = None if along or not white or known.mixing is None else back_from(known.mixing)
     facts = {
         "deviation": known.unit * float(np.sqrt(known.noise_variance or 0.0)),
         "peak": known.unit * float(np.abs(known.kspace).max()),
@@ -208,6 +208,8 @@ def _noise_of_coils(unmixing: NDArray[Any]) -> tuple[float, float, float, float]
     By the matrix that makes them of independent noise of variance 1.
     """
     covariance = unmixing @ unmixing.conj().T
+    live = np.flatnonzero(np.diag(covariance))
+    covariance = covariance[np.ix_(live, live)]
     found = np.sqrt(np.diag(covariance).real)
     return float(found.min()), float(np.median(found)), float(found.max()), largest_correlation(covariance)
 

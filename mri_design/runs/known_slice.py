@@ -255,6 +255,7 @@ class KnownSlice:
         yield "field_of_view_doubt", "field of view", phrase("folded") if self.folded else None
         if data.on_grid:
             yield "coils_without_samples", "", list(known.dead_coils)
+            yield "coils_silent_on_lines", "", [list(pair) for pair in known.silent_lines]
             yield "coil_compression", "", phrase("coils", Provenance(combined=known.combined))
             yield "noise_readouts", "", phrase("noise_samples", noise.measured) if noise.measured is not None else ""
             yield from (

@@ -225,7 +225,7 @@ class Scan(ABC):
         dict
             By the names of archives.
         """
-        if self.mixing is not None and self.mixing.shape[0] < self.mixing.shape[1]:
+        if self.mixing is not None and self.provenance.combined is not None:
             got = f"{len(self.mixing)} of {self.mixing.shape[1]} coils"
             wanted = "all coils, where samples are written as the scanner measured them"
             cure = f"Leave out {option('coils.compress')} here, and give it to recon."
@@ -236,7 +236,7 @@ class Scan(ABC):
             return {"kspace": kspace[np.newaxis], "noise_variance": noise_variance, **known}
         back = back_from(self.mixing)
         if seen is None:
-            known["noise_variance"] = noise_variance * float(np.abs(back[0, 0])) ** 2
+            known["noise_variance"] = noise_variance * float(np.linalg.norm(back)) ** 2
         else:
             known["noise_covariance"] = noise_variance * (back @ back.conj().T)
         return {"kspace": mix_coils(back, kspace[np.newaxis]), **known}

@@ -240,7 +240,9 @@ class Provenance:
     simulated : {"", "images", "ellipses", "ellipsoids"}
         What k-space was simulated from.
     dead_coils : tuple of int
-        Coils that measured nothing.
+        Coils that measured nothing, which are left out.
+    silent_lines : tuple of (int, int)
+        Other coils that hold nothing but zeros on lines that were measured, and how many lines that are.
     left_out : mapping of str to tuple
         What a reader left out of a file, or took otherwise than it seems meant, by code, with names and numbers; macros
         of these names put it into words.
@@ -260,6 +262,7 @@ class Provenance:
     averages: int = 1
     simulated: Literal["", "images", "ellipses", "ellipsoids"] = ""
     dead_coils: tuple[int, ...] = ()
+    silent_lines: tuple[tuple[int, int], ...] = ()
     left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     read_as: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     combined: tuple[int, int, float] | None = None

@@ -10,6 +10,7 @@ import pytest
 
 from mri_design import KSpaceData, Recipe, calibrate, load_phantom, reconstruct, run_design
 from mri_design.experiment import Method
+from mri_design.operators.conventions import to_image
 from mri_design.readouts import LineReadouts, PlaneReadouts
 from tests.refusals import refused
 
@@ -59,6 +60,39 @@ def test_a_coil_of_zeros_changes_nothing_and_is_named() -> None:
     np.testing.assert_allclose(
         np.abs(image(replace(data, kspace=kspace))), np.abs(alone), atol=1e-3 * np.abs(alone).max()
     )
+
+
+@pytest.mark.parametrize("working", [[1, 4, 6], [7]])
+@pytest.mark.parametrize("given", [True, False])
+def test_coils_of_zeros_do_not_count(working: list[int], given: bool) -> None:
+    data = load_phantom("brain", shape=(32, 32), n_coils=8, noise=0.007, rng=np.random.default_rng(0))
+    assert data.coil_maps is not None
+    kspace, maps = np.zeros_like(data.kspace), data.coil_maps if given else None
+    kspace[:, working] = data.kspace[:, working]
+    scan = calibrate(replace(data, kspace=kspace, coil_maps=maps), SMALL, calibration_lines=16)
+    model = scan.slice_model(0, **SMALL.slice_settings)
+    assert (scan.n_coils, model.n_coils, len(scan.provenance.dead_coils)) == (len(working),) * 2 + (8 - len(working),)
+    if maps is not None and len(working) > 1:
+        assert model.maps is not None
+        maps = maps[:, working] / np.linalg.norm(maps[:, working], axis=1)
+        np.testing.assert_allclose(model.maps, maps[0], atol=1e-6)
+    lines = np.arange(32)
+    np.testing.assert_allclose(
+        np.abs(reconstruct(model, lines.tolist(), "least-squares", SMALL).image * model.image_unit),
+        np.linalg.norm(to_image(kspace[0]), axis=0),
+        atol=0.1,
+    )
+    written = scan.as_read(model.kspace, model.maps, float(model.noise_variance))
+    np.testing.assert_allclose(written["kspace"], kspace, atol=1e-5)
+
+
+def test_a_coil_that_is_silent_on_some_lines_is_named_with_their_number() -> None:
+    data = head(4)
+    kspace = data.kspace.copy()
+    kspace[:, 2, 3:8] = 0
+    kspace[:, :, 20] = 0  # of all coils: not measured
+    scan = calibrate(replace(data, kspace=kspace, measured=np.arange(32) != 20), SMALL, calibration_lines=8)
+    assert scan.provenance.silent_lines == ((2, 5),) and scan.n_coils == 4
 
 
 @pytest.mark.parametrize("limits", [{}, {"max_jump": 7}])
