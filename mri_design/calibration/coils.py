@@ -15,7 +15,7 @@ helps where few lines at the centre have neighbours (results/coils/maps.md).
 NLINV begins with an image of ones. If the phase of the object turns fast, as near air, it may end in maps that all
 vanish at one pixel while the image there grows beyond bounds: a pole, which a reconstruction shows as a false bright
 spot. The root-sum-of-squares of the maps dips there. Started again from the phase of the image that was found, the
-iteration leaves that phase to the image, and its maps have no pole.
+iteration leaves that phase to the image, and its maps have no pole. It may also explain samples that the first did not.
 
 Maps are checked by coils that are held back, and by how much of the measured energy they explain.
 """
@@ -375,9 +375,9 @@ _REACH = 6
 """Maps have waves of up to this many cycles per field of view; beyond, their weight is below a thousandth."""
 _SMOOTHNESS, _UNIT, _ORDER = 220.0, 96, 16
 """The weight of a wave of j cycles is (1 + 220 (j / 96)^2)^-16, as in the paper for a grid of 96."""
-POLE, _LEVELLED = 0.8, 0.15
+POLE, _LEVELLED, _CLOSER = 0.8, 0.15, 0.9
 """Maps whose root-sum-of-squares dips below the first part of its surroundings are solved again, and what is found then
-is taken where it dips less by the second (results/coils/maps.md)."""
+is taken where it dips less by the second, or its residual is below the third part (results/coils/maps.md)."""
 _INSIDE, _AROUND = 0.15, 0.045
 """The object is where coil images exceed this part of their 99th percentile; surroundings are averages over this part
 of the field of view."""
@@ -434,13 +434,18 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *,
     data = np.zeros((len(kspace), *grid), dtype=np.complex64)
     central(data, BLOCK)[:] = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0)
     size = float(np.linalg.norm(data))
-    problem = _Problem((data * (_SCALE / size)).astype(np.complex64), inside)
+    data = (data * (_SCALE / size)).astype(np.complex64)
+    problem = _Problem(data, inside)
     steps = (_ROUGH_STEPS, _ROUGH_INNER) if rough else (_STEPS, _INNER)
     with threadpool_limits(1):  # products this small only wait for the threads that share them
         spectra, block, dip = problem.estimate(problem.solution(*steps))
         if dip < POLE:
             again = problem.estimate(problem.solution(*steps, _phase(problem.block_images(block))))
-            spectra, block, dip = again if again[-1] > dip + _LEVELLED else (spectra, block, dip)
+            missed = [
+                np.linalg.norm(central(inside, BLOCK) * (each - central(data, BLOCK))) for each in (block, again[1])
+            ]
+            if again[-1] > dip + _LEVELLED or missed[1] < _CLOSER * missed[0]:
+                spectra, block, dip = again
     return spectra, block * np.float32(size / _SCALE), dip
 
 

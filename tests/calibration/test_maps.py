@@ -422,3 +422,16 @@ def test_maps_have_no_pole_where_the_phase_of_the_object_turns():
     along = np.minimum(np.abs(np.sum(maps_of_waves(waves, image.shape).conj() * maps, axis=0)), 1)
     assert dip > 0.8
     assert np.linalg.norm(image * np.sqrt(1 - along**2)) < 0.03 * np.linalg.norm(image)
+
+
+@pytest.mark.parametrize(("left", "second"), [(0.5, True), (0.95, False)])
+def test_a_second_solution_with_a_dip_counts_where_it_leaves_less_of_the_samples(scan, monkeypatch, left, second):
+    kspace, samples = scan
+    width = min(SIDE, module.BLOCK)
+    data = module._SCALE * central(kspace, width) / np.linalg.norm(central(np.where(samples, kspace, 0), width))
+    found = [
+        (np.full(1, number), (data * (1 - part)).astype(np.complex64), 0.3) for number, part in ((1, 1), (2, left))
+    ]
+    monkeypatch.setattr(module._Problem, "estimate", lambda *_: found.pop(0))
+    monkeypatch.setattr(module._Problem, "solution", lambda *_: None)
+    assert joint_estimate(kspace, samples)[0][0] == (2 if second else 1)
