@@ -301,9 +301,11 @@ def maps_before_mixing(
 
 
 def back_from(mixing: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """Inverse of a coil mixing; for compressed coils the pseudo-inverse."""
+    """Inverse of a coil mixing; of fewer coils than were read the pseudo-inverse, zero for those left out."""
     square = mixing.shape[0] == mixing.shape[1]
-    return np.asarray(np.linalg.inv(mixing) if square else np.linalg.pinv(mixing), dtype=np.complex128)
+    back = np.asarray(np.linalg.inv(mixing) if square else np.linalg.pinv(mixing), dtype=np.complex128)
+    back[~mixing.any(axis=0)] = 0
+    return back
 
 
 def virtual_directions(matrix: NDArray[np.complex128], directions: NDArray[np.complex128]) -> NDArray[np.complex128]:
