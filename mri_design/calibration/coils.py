@@ -22,7 +22,7 @@ Maps are checked by coils that are held back, and by how much of the measured en
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -408,8 +408,13 @@ def maps_of_waves(spectra: NDArray[np.complex64], shape: tuple[int, int]) -> NDA
 Joint = tuple[NDArray[np.complex64], NDArray[np.complex64], float]
 
 
-def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *, rough: bool = False) -> Joint:
+def joint_estimate(
+    kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *, rough: bool = False, sets: int = 1
+) -> Joint:
     """Image and coil maps of one slice from the measured samples of the central block, without a pole if possible.
+
+    Two sets of maps, each with an image of its own, explain an object that reaches beyond its field of view, where two
+    places fold into one pixel (ENLIVE: H. C. M. Holme et al., Sci. Rep. 9 (2019) 3034).
 
     Parameters
     ----------
@@ -419,10 +424,12 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *,
         Which were measured, or may be used of each coil; some of the central 32 x 32 have to hold signal.
     rough : bool
         Whether to solve less accurately in a third to half of the time, which is enough to design with.
+    sets : int
+        Of maps.
 
     Returns
     -------
-    spectra : complex64 array, shape (coil, 13, 13)
+    spectra : complex64 array, shape (set, coil, 13, 13)
         Waves of the maps by cycles per field of view, for `maps_of_waves`; the common phase of the maps is any.
     block : complex64 array, shape (coil, ky, kx)
         Every sample of the central block, measured or not, as image and maps predict it.
@@ -437,11 +444,11 @@ def joint_estimate(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], *,
     central(data, BLOCK)[:] = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0)
     size = float(np.linalg.norm(data))
     data = (data * (_SCALE / size)).astype(np.complex64)
-    problem = _Problem(data, inside)
+    problem = _Problem(data, inside, sets)
     steps = (_ROUGH_STEPS, _ROUGH_INNER) if rough else (_STEPS, _INNER)
     with threadpool_limits(1):  # products this small only wait for the threads that share them
         spectra, block, dip = problem.estimate(problem.solution(*steps))
-        if dip < POLE:
+        if dip < POLE and sets == 1:
             again = problem.estimate(problem.solution(*steps, _phase(problem.block_images(block))))
             missed = [
                 np.linalg.norm(central(inside, BLOCK) * (each - central(data, BLOCK))) for each in (block, again[1])
@@ -468,6 +475,11 @@ def _dip(maps: NDArray[np.complex64], coil_images: NDArray[np.complex64]) -> flo
     return float((strength[inside] / surroundings[inside]).min(initial=1.0))
 
 
+def seen_by_coils(images: NDArray[Any], maps: NDArray[Any]) -> NDArray[Any]:
+    """What coils (coil, ky, kx) see of the images (set, ky, kx) that belong to sets of maps (set, coil, ky, kx)."""
+    return np.asarray(np.sum(images[:, np.newaxis] * maps, axis=0))
+
+
 def _waves(n: int, *, centred: bool) -> NDArray[np.complex64]:
     """Waves of -6 to 6 cycles per field of view at the pixels of a grid, shape (pixel, wave)."""
     cycles = np.arange(-_REACH, _REACH + 1)
@@ -483,9 +495,9 @@ def _transform(frequencies: NDArray[np.intp], n: int) -> NDArray[np.complex64]:
 class _Problem:
     """The samples of a block and the operators of the Gauss-Newton step.
 
-    An unknown is a vector of the image's pixels, the first of which is the centre of the field of view, and then the
-    coils' weighted spectra. Only rows and columns of k-space that hold samples are ever computed, by products with
-    small matrices, which take less time here than whole Fourier transforms.
+    An unknown is a vector of the pixels of an image for each set of maps, the first of which is the centre of the field
+    of view, and then of the maps' weighted spectra. Only rows and columns of k-space that hold samples are ever
+    computed, by products with small matrices, which take less time here than whole Fourier transforms.
 
     Parameters
     ----------
@@ -493,10 +505,13 @@ class _Problem:
         Samples with the centre of k-space in the middle.
     inside : bool array, shape (ky, kx) or (coil, ky, kx)
         Which of them were measured.
+    sets : int
+        Of maps.
     """
 
-    def __init__(self, data: NDArray[np.complex64], inside: NDArray[np.bool_]) -> None:
+    def __init__(self, data: NDArray[np.complex64], inside: NDArray[np.bool_], sets: int = 1) -> None:
         self.grid: tuple[int, int] = (inside.shape[-2], inside.shape[-1])
+        self.sets, self.pixels = sets, sets * self.grid[0] * self.grid[1]
         by_coil = inside.reshape(-1, *self.grid)
         rows, columns = np.flatnonzero(by_coil.any(axis=(0, 2))), np.flatnonzero(by_coil.any(axis=(0, 1)))
         self.data = data[:, rows[:, None], columns]
@@ -510,10 +525,9 @@ class _Problem:
         self.weights = ((1 + _SMOOTHNESS * (square[:, None] + square)) ** -_ORDER).astype(np.float32)
 
     def parts(self, unknown: NDArray[np.complex64]) -> tuple[NDArray[np.complex64], NDArray[np.complex64]]:
-        """Image and weighted spectra of an unknown."""
-        pixels = self.grid[0] * self.grid[1]
-        spectra = unknown[pixels:].reshape(len(self.data), *self.weights.shape)
-        return unknown[:pixels].reshape(self.grid), spectra
+        """Images (set, ky, kx) and weighted spectra (set, coil, 13, 13) of an unknown."""
+        spectra = unknown[self.pixels :].reshape(self.sets, len(self.data), *self.weights.shape)
+        return unknown[: self.pixels].reshape(self.sets, *self.grid), spectra
 
     def maps(self, spectra: NDArray[np.complex64]) -> NDArray[np.complex64]:
         """Maps of weighted spectra."""
@@ -531,19 +545,19 @@ class _Problem:
 
     def estimate(self, unknown: NDArray[np.complex64]) -> Joint:
         """What `joint_estimate` returns, of an unknown and in the problem's units."""
-        image, spectra = self.parts(unknown)
+        images, spectra = self.parts(unknown)
         maps = self.maps(spectra)
-        predicted = fft.fftshift(fft.fft2(image * maps, norm="ortho"), axes=(-2, -1))
+        predicted = fft.fftshift(fft.fft2(seen_by_coils(images, maps), norm="ortho"), axes=(-2, -1))
         block = central(predicted, BLOCK)
-        return spectra * self.weights, block, _dip(maps, self.block_images(block))
+        return spectra * self.weights, block, _dip(maps[0], self.block_images(block))
 
     def adjoint(
-        self, residual: NDArray[np.complex64], image: NDArray[np.complex64], maps: NDArray[np.complex64]
+        self, residual: NDArray[np.complex64], images: NDArray[np.complex64], maps: NDArray[np.complex64]
     ) -> NDArray[np.complex64]:
-        """The derivative's adjoint at an image and maps, as an unknown."""
+        """The derivative's adjoint at images and maps, as an unknown."""
         seen = self.to_rows.conj().T @ residual @ self.to_columns.conj().T
-        spectra = (self.along_ky.conj().T @ (image.conj() * seen) @ self.along_kx.conj()) * self.weights
-        return np.concatenate([np.sum(maps.conj() * seen, axis=0).ravel(), spectra.ravel()])
+        spectra = (self.along_ky.conj().T @ (images[:, np.newaxis].conj() * seen) @ self.along_kx.conj()) * self.weights
+        return np.concatenate([np.sum(maps.conj() * seen, axis=1).ravel(), spectra.ravel()])
 
     def envelope(self, image: NDArray[np.complex64], maps: NDArray[np.complex64]) -> NDArray[np.float32]:
         """How bright each pixel is, smoothed, over the brightness of those that hold the energy."""
@@ -559,8 +573,8 @@ class _Problem:
         maps: NDArray[np.complex64],
         ridge: float,
         envelope: NDArray[np.float32],
-    ) -> Callable[[NDArray[np.complex64]], NDArray[np.complex64]]:
-        """An approximate inverse of the step's matrix: pixels alone, and the long waves of a coil together.
+    ) -> Callable[[NDArray[np.complex64], NDArray[np.complex64]], tuple[Any, Any]]:
+        """An approximate inverse of the step's matrix of one set: pixels alone, and the long waves of a coil together.
 
         A wave of the maps shifts the spectrum of the image by whole samples, so that the matrix between waves, which is
         the same for all coils that were measured alike, is that of products between shifted spectra.
@@ -580,14 +594,27 @@ class _Problem:
         between[np.diag_indices(len(between))] += max(ridge, _ROUNDING * float(np.trace(between).real))
         together = np.linalg.inv(between).T.astype(np.complex64)
 
-        def applied(unknown: NDArray[np.complex64]) -> NDArray[np.complex64]:
-            pixels, spectra = self.parts(unknown)
+        def applied(pixels: NDArray[np.complex64], spectra: NDArray[np.complex64]) -> tuple[Any, Any]:
             waves = spectra * of_waves
             long = spectra[:, near, near]
             waves[:, near, near] = (long.reshape(len(long), -1) @ together).reshape(long.shape)
-            return np.concatenate([(of_pixels * pixels).ravel(), waves.ravel()])
+            return of_pixels * pixels, waves
 
         return applied
+
+    def start(self, image: NDArray[np.complex64] | complex) -> NDArray[np.complex64]:
+        """The unknown that the iteration begins with and is drawn to: images, and maps of zeros.
+
+        Sets that begin alike stay alike: further ones begin with one of the next directions of coil space everywhere.
+        """
+        start = np.zeros(self.pixels + self.sets * len(self.data) * self.weights.size, np.complex64)
+        images, spectra = self.parts(start)
+        images[:] = image
+        if self.sets > 1:
+            every = self.data.reshape(len(self.data), -1).astype(np.complex128)
+            others = coil_directions(every @ every.conj().T)[:, 1 : self.sets]
+            spectra[1:, :, _REACH, _REACH] = others.T * np.sqrt(self.grid[0] * self.grid[1])
+        return start
 
     def solution(self, steps: int, inner: int, image: NDArray[np.complex64] | complex = 1) -> NDArray[np.complex64]:
         """The unknown after some Gauss-Newton steps, from maps of zeros.
@@ -603,18 +630,18 @@ class _Problem:
         """
         from scipy.sparse.linalg import LinearOperator, cg  # here: many commands need no maps
 
-        pixels = self.grid[0] * self.grid[1]
-        start = np.zeros(pixels + len(self.data) * self.weights.size, np.complex64)
-        self.parts(start)[0][:] = image
+        start = self.start(image)
         unknown, square, held = start.copy(), (start.size, start.size), np.ones(start.size, np.float32)
-        envelope = np.ones(self.grid, np.float32)
+        envelopes = np.ones((self.sets, *self.grid), np.float32)
         for step, ridge in enumerate(np.geomspace(1, _LAST_RIDGE, steps, dtype=np.float32)):
             now, spectra = self.parts(unknown)
             maps = self.maps(spectra)
             if step > steps // 2:
-                envelope = self.envelope(now, maps)
-                self.parts(start)[0][:] = image * envelope
-                held[:pixels] = (envelope**-2).ravel()
+                envelopes = np.stack([self.envelope(*one) for one in zip(now, maps, strict=True)])
+                self.parts(start)[0][:] = image * envelopes
+                held[: self.pixels] = (envelopes**-2).ravel()
+            each = zip(now, maps, envelopes, strict=True)
+            inverses = [self.preconditioner(one, its, float(ridge), envelope) for one, its, envelope in each]
 
             def normal(
                 change: NDArray[np.complex64],
@@ -622,15 +649,20 @@ class _Problem:
                 maps: NDArray[np.complex64] = maps,
                 weights: NDArray[np.float32] = ridge * held,
             ) -> NDArray[np.complex64]:
-                of_image, of_spectra = self.parts(change)
-                seen = self.samples(now * self.maps(of_spectra) + of_image * maps)
+                of_images, of_spectra = self.parts(change)
+                seen = self.samples(seen_by_coils(now, self.maps(of_spectra)) + seen_by_coils(of_images, maps))
                 return self.adjoint(seen, now, maps) + weights * change
 
-            residual = self.data - self.samples(now * maps)
+            def preconditioned(
+                change: NDArray[np.complex64], inverses: Sequence[Callable[..., Any]] = inverses
+            ) -> NDArray[np.complex64]:
+                made = [inverse(*one) for inverse, *one in zip(inverses, *self.parts(change), strict=True)]
+                return np.concatenate([part.ravel() for parts in zip(*made, strict=True) for part in parts])
+
+            residual = self.data - self.samples(seen_by_coils(now, maps))
             right = self.adjoint(residual, now, maps) + ridge * held * (start - unknown)
             matrix, inverse = (
-                LinearOperator(square, matvec=product, dtype=np.complex64)
-                for product in (normal, self.preconditioner(now, maps, float(ridge), envelope))
+                LinearOperator(square, matvec=product, dtype=np.complex64) for product in (normal, preconditioned)
             )
             change = cg(matrix, right, rtol=_TOLERANCE, maxiter=inner, M=inverse)[0]
             unknown = unknown + change.astype(np.complex64)
@@ -652,6 +684,8 @@ _HELD_PART = 8
 _COILS_THAT_PREDICT = 4
 BAD_PREDICTION = 0.2
 """Relative error of coils held back above which maps count as poor (results/coils/maps.md)."""
+_LESS_ERROR = 0.04
+"""Two sets of maps are used where the squared relative error of coils held back is less by the square of this."""
 
 _PART, _MARGIN = 16, 4
 """The centre reaches to one part in 16 of the grid on each side; the image may reach four samples further."""
@@ -674,6 +708,9 @@ class CoilMapEstimate:
         Relative error of coils that were held back (`error_of_held_coils`); NaN where none were.
     samples : int
         Of a plane, or of lines that stop short, the measured samples of the central 32 x 32 that NLINV took; else 0.
+    second : complex64 array, shape (coil, ky, kx), optional
+        A second set of maps, where one set does not explain the coils and two do: of an object that reaches beyond its
+        field of view.
     """
 
     maps: NDArray[np.complex64]
@@ -681,6 +718,7 @@ class CoilMapEstimate:
     lines: int
     prediction_error: float = float("nan")
     samples: int = 0
+    second: NDArray[np.complex64] | None = None
 
     @property
     def predicts_badly(self) -> bool:
@@ -769,20 +807,31 @@ def maps_from_lines(
     if not energies.any():
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
     directions = coil_directions(energies) if directions is None else directions
-    if method == "espirit":
-        lines, count = min(centre, USUAL_LINES), 0
+    missed, sets = _held_back(kspace, samples, noise_variance) if check else (float("nan"), 1)
+    if method == "espirit" and sets == 1:
         whole = np.zeros(kspace.shape, np.complex64)
         central(whole, centre)[:] = np.where(central(samples, centre), central(kspace, centre), 0)
-        maps = espirit(whole, directions, lines)
-    else:
-        inside = central(samples, BLOCK)
-        lines, count = int(inside.any(axis=1).sum()), int(inside.sum())
-        count = 0 if count == lines * inside.shape[1] else count
-        maps = maps_of_waves(joint_estimate(kspace, samples, rough=rough)[0], (samples.shape[0], samples.shape[1]))
-        strongest = np.tensordot(directions[:, 0].conj(), maps, axes=1)
-        maps *= np.exp(-1j * np.angle(strongest)).astype(np.complex64)
-    missed = error_of_held_coils(kspace, samples, noise_variance) if check else float("nan")
-    return CoilMapEstimate(maps, method, lines, missed, count)
+        lines = min(centre, USUAL_LINES)
+        return CoilMapEstimate(espirit(whole, directions, lines), method, lines, missed)
+    inside = central(samples, BLOCK)
+    lines, count = int(inside.any(axis=1).sum()), int(inside.sum())
+    count = 0 if count == lines * inside.shape[1] else count
+    spectra = joint_estimate(kspace, samples, rough=rough, sets=sets)[0]
+    maps = [maps_of_waves(one, (samples.shape[0], samples.shape[1])) for one in spectra]
+    for one in maps:
+        one *= np.exp(-1j * np.angle(np.tensordot(directions[:, 0].conj(), one, axes=1))).astype(np.complex64)
+    return CoilMapEstimate(maps[0], "nlinv", lines, missed, count, maps[1] if sets > 1 else None)
+
+
+def _held_back(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], noise_variance: float) -> tuple[float, int]:
+    """Error of coils held back, and of how many sets of maps: two of whole lines where they clearly predict better."""
+    missed = error_of_held_coils(kspace, samples, noise_variance)
+    whole = np.array_equal(samples.any(axis=1), samples.all(axis=1))
+    if whole and len(kspace) >= _COILS_THAT_PREDICT and missed > _LESS_ERROR:
+        by_two = error_of_held_coils(kspace, samples, noise_variance, sets=2)
+        if missed**2 - by_two**2 > _LESS_ERROR**2:
+            return by_two, 2
+    return missed, 1
 
 
 @briefly
@@ -805,9 +854,7 @@ class OwnMaps:
     noise_variance: float = 0.0
     _made: dict[bytes, CoilMapEstimate] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def of(
-        self, kspace: NDArray[np.complex64], measured: NDArray[np.bool_], *, rough: bool = False, check: bool = False
-    ) -> CoilMapEstimate:
+    def of(self, kspace: NDArray[np.complex64], measured: NDArray[np.bool_], *, rough: bool = False) -> CoilMapEstimate:
         """The maps of a slice from its ``measured`` samples.
 
         Parameters
@@ -817,21 +864,18 @@ class OwnMaps:
         measured : bool array, shape (ky,) or (ky, kx)
             Lines or samples to look at.
         rough : bool
-            Whether the maps are those of a step on the way to an image, see `maps_from_lines`.
-        check : bool
-            Whether the estimate has to say how well it predicts lines that are held back.
+            Whether the maps are those of a step on the way to an image: less accurate (`maps_from_lines`), one set, and
+            not checked by coils that are held back.
 
         Raises
         ------
         InputError
             Where these are too few for any maps.
         """
-        which = np.packbits(measured).tobytes() + bytes([rough])
-        checked = which + b"checked"
-        key = checked if check or checked in self._made else which
+        key = np.packbits(measured).tobytes() + bytes([rough])
         if key not in self._made:
             settings: dict[str, Any] = {"method": self.method, "noise_variance": self.noise_variance}
-            estimate = maps_from_lines(kspace, measured, **settings, check=check, rough=rough)
+            estimate = maps_from_lines(kspace, measured, **settings, check=not rough, rough=rough)
             while len(self._made) >= _KEPT:
                 del self._made[next(iter(self._made))]
             self._made[key] = estimate
@@ -843,7 +887,7 @@ class OwnMaps:
 
 
 def error_of_held_coils(
-    kspace: NDArray[np.complex64], samples: NDArray[np.bool_], noise_variance: float = 0.0
+    kspace: NDArray[np.complex64], samples: NDArray[np.bool_], noise_variance: float = 0.0, *, sets: int = 1
 ) -> float:
     """Relative error of NLINV on one in eight coils of each measured line of the block, which it does not get.
 
@@ -860,6 +904,8 @@ def error_of_held_coils(
         Which were measured, or may be used.
     noise_variance : float
         Per real component of a sample.
+    sets : int
+        Of maps.
 
     Returns
     -------
@@ -876,7 +922,7 @@ def error_of_held_coils(
     signal = float(np.linalg.norm(wanted)) ** 2 - noise
     if not signal > 0 or not np.any(kspace[kept]):
         return float("nan")
-    _, predicted, _ = joint_estimate(kspace, kept, rough=True)
+    _, predicted, _ = joint_estimate(kspace, kept, rough=True, sets=sets)
     missed = float(np.linalg.norm(predicted[held] - wanted)) ** 2 - 2 * noise
     return float(np.sqrt(max(missed, 0.0) / signal))
 

@@ -20,7 +20,7 @@ over what draws expect.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cache
 from importlib import resources
@@ -643,6 +643,8 @@ class PosteriorDraws:
         What other readouts say of those held back.
     unit : float or array, shape (ky, kx)
         What draws are multiplied by, see `Image.times`.
+    folded : callable, optional
+        Makes images of the draws, where the posterior is of two sets of coil maps (`model.two_sets`).
     """
 
     posterior: GaussianPosterior
@@ -652,6 +654,7 @@ class PosteriorDraws:
     number: int
     without: HeldBack | None
     unit: float | Array = 1.0
+    folded: Callable[[Array], Array] | None = None
 
     def __call__(self, count: int, seed: int | None = None) -> Array:
         """Posterior draws (draw, ky, kx); with the run's seed the same that ``reconstruct`` returns."""
@@ -661,7 +664,8 @@ class PosteriorDraws:
         found = None if self.without is None else found_ratios(self.without, self.seed)
         drawn = with_spectrum_of_errors(drawn, self.posterior.model.noise_variance, found)
         drawn = scaled_deviations(with_brightness(drawn, self.posterior.mean, rng), self.std)
-        return np.asarray((self.image + drawn) * self.unit, dtype=self.image.dtype)
+        images = self.image + drawn if self.folded is None else self.folded(self.image + drawn)
+        return np.asarray(images * self.unit, dtype=self.image.dtype)
 
     def times(self, unit: float | Array) -> PosteriorDraws:
         """In other units: times a number, or a number for each pixel."""

@@ -36,6 +36,7 @@ from mri_design.scan.sampling import Sampling, require_dynamic_range
 
 if TYPE_CHECKING:  # models are imported where they are made: info needs none
     from mri_design.calibration.coils import CoilMapEstimate
+    from mri_design.model.slice import SliceModel
     from mri_design.operators.base import Array
 
 
@@ -197,6 +198,8 @@ def truth_of(scan: Scan, index: int = 0) -> Array | None:
 
 
 def _own_image(data: KSpaceData, unit: float | Array) -> Array:
+    if data.second_maps is not None and (image := _own_image_of_two_sets(data.slice_model())) is not None:
+        return image
     own, known = coil_combined(data)[0], data.provenance.maps
     estimated = known.source not in ("one coil", "given") and calibrates_itself(data)
     if not estimated or known.side == calibration_width(data):
@@ -206,8 +209,29 @@ def _own_image(data: KSpaceData, unit: float | Array) -> Array:
     size = np.abs(np.sum(maps[0].conj() * to_image(data.kspace[0]), axis=0))
     if data.mixing is not None:
         size = size * image_units(data.mixing, maps[0]) / unit
-    modulus = np.abs(own)
-    return np.asarray(np.where(modulus > 0, own / np.where(modulus > 0, modulus, 1), 1) * size, dtype=np.complex64)
+    return _with_modulus(own, size)
+
+
+def _own_image_of_two_sets(one: SliceModel) -> Array | None:
+    """As of one set, where two sets of maps that all central lines show have the modulus; None where one is enough."""
+    from mri_design.calibration.coils import maps_from_lines
+    from mri_design.model.two_sets import TwoSets
+
+    both, coil_images = TwoSets.of(one), to_image(one.kspace)
+    if both is None:
+        return None
+    every = maps_from_lines(one.kspace, one.measured, method="nlinv", noise_variance=one.noise_variance)
+    whole = replace(one, maps=every.maps, second_maps=every.second)
+    of_all = TwoSets.of(whole)
+    image = np.sum(every.maps.conj() * coil_images, axis=0) if of_all is None else of_all.combined(coil_images)
+    size = np.abs(image) * (1.0 if one.mixing is None else whole.image_unit / one.image_unit)
+    return _with_modulus(both.combined(coil_images), size)
+
+
+def _with_modulus(image: Array, size: Array) -> Array:
+    """The phase of an image, and another modulus."""
+    modulus = np.abs(image)
+    return np.asarray(np.where(modulus > 0, image / np.where(modulus > 0, modulus, 1), 1) * size, dtype=np.complex64)
 
 
 def causes_of_bad_maps(data: Scan) -> tuple[str, ...]:
@@ -246,8 +270,13 @@ def _strongest(data: KSpaceData) -> int:
 def with_estimates(data: KSpaceData, estimates: Sequence[CoilMapEstimate], calibration_lines: int) -> KSpaceData:
     """The data with the coil maps of their slices, and the origin of those: of the first that predict badly, if any."""
     shown = next((estimate for estimate in estimates if estimate.predicts_badly), estimates[0])
-    maps = np.stack([estimate.maps for estimate in estimates])
-    return replace(data, coil_maps=maps).known(maps=MapsOrigin.of_estimate(shown, calibration_lines))
+    maps, second = np.stack([estimate.maps for estimate in estimates]), None
+    if any(estimate.second is not None for estimate in estimates):
+        none = np.zeros_like(maps[0])
+        second = np.stack([none if estimate.second is None else estimate.second for estimate in estimates])
+    return replace(data, coil_maps=maps, second_maps=second).known(
+        maps=MapsOrigin.of_estimate(shown, calibration_lines)
+    )
 
 
 def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: int | None = None) -> bool:

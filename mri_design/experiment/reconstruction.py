@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 
 from mri_design.brief import briefly
 from mri_design.design.trace import relative_error
@@ -54,6 +56,7 @@ from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_fr
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.slice import SliceModel
+from mri_design.model.two_sets import TwoSets
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
 from mri_design.registry import full_name
@@ -300,6 +303,13 @@ def reconstruct_prepared(
     """
     lines = tuple(lines)  # of two, a list might be a mask
     method, slice_model = method or recipe.reconstruction.method, slice_model.calibrated(lines)
+    both = TwoSets.of(slice_model)
+    if both is not None and method != "zero-filled":
+        signal = slice_model.signal_level(lines) if options.signal is None else options.signal
+        options = replace(options, warm_start=None, signal=signal)
+        return _shown(
+            reconstruct_prepared(both.wide, lines, method, recipe, rng, with_std=with_std, options=options), both
+        )
     options.watch("choosing the model" if method == "mean" else "reconstructing")
     if method not in ("mean", "map"):
         return _without_prior(slice_model, lines, method, recipe, rng, options.signal)
@@ -316,6 +326,33 @@ def reconstruct_prepared(
         return image
     image = estimate.with_noise_and_bands(image)
     return estimate.with_error_bars(image) if with_std else image
+
+
+_DRAWS_OF_BOTH, _NEAR_BOTH = 16, 2.0
+"""Draws behind the variances of two sets of coil maps, and over how many pixels they are smoothed."""
+
+
+def _shown(made: Image, both: TwoSets) -> Image:
+    """The image of both sets of coil maps, from that over twice the field of view.
+
+    Its variances are those of both sets, where errors are independent, times what draws say of their dependence, as a
+    mean over some pixels.
+    """
+    weights = both.weights(made.image)
+    seen = partial(both.shown, weights=weights)
+    alone, draws = (None if part is None else seen(part) for part in (made.alone, made.draws))
+    shown = replace(made, image=seen(made.image), alone=alone, draws=draws, noise=None)
+    if made.std is None or made.sampler is None:
+        return shown
+    deviations = made.sampler(_DRAWS_OF_BOTH) - made.image
+    independent = [np.linalg.norm(both.apart(one) * weights, axis=0) for one in (made.std, *deviations)]
+    together, each = (
+        scipy.ndimage.gaussian_filter(np.mean(np.abs(part) ** 2, axis=0, dtype=np.float64), _NEAR_BOTH)
+        for part in (seen(deviations), np.array(independent[1:]))
+    )
+    factor = np.sqrt(np.divide(together, each, out=np.ones_like(each), where=each > 0))
+    std = (independent[0] * factor).astype(np.float32)
+    return replace(shown, std=std, sampler=replace(made.sampler, folded=seen))
 
 
 def _without_prior(

@@ -141,6 +141,9 @@ class SliceModel:
     own_maps : OwnMaps, optional
         Estimates the maps from what is measured, where they are not known: see `calibrated`. Everything that takes
         lines and looks at the image has maps from these lines, and from no other.
+    second_maps : complex64 array, shape (coil, ky, kx), optional
+        A second set of maps (`CoilMapEstimate.second`). The image is then made with both (`model.two_sets`); designs
+        have the first.
     mixing : complex array, shape (coil, coil as read), optional
         What samples as read were multiplied by over the coils, to be independent and of equal noise (`Scan`).
     unit : float
@@ -167,6 +170,7 @@ class SliceModel:
     companions: tuple[Companion, ...] = ()
     readouts: Readouts | None = None
     own_maps: OwnMaps | None = None
+    second_maps: Array | None = None
     mixing: Array | None = None
     unit: float = 1.0
 
@@ -227,10 +231,10 @@ class SliceModel:
         """Receive coils."""
         return int(self.kspace.shape[0])
 
-    def coil_map_estimate(self, lines: Chosen, *, rough: bool = False, check: bool = True) -> CoilMapEstimate | None:
+    def coil_map_estimate(self, lines: Chosen, *, rough: bool = False) -> CoilMapEstimate | None:
         """The coil maps estimated from ``lines``; None if they are known.
 
-        For ``rough`` and ``check`` see `OwnMaps.of`.
+        For ``rough`` see `OwnMaps.of`.
 
         Raises
         ------
@@ -241,15 +245,17 @@ class SliceModel:
             return None
         flags = self._flags(self._with_data(lines))
         flags = flags if self.samples is None else flags[:, None] & self.samples
-        return self.own_maps.of(self.kspace, flags, rough=rough, check=check)
+        return self.own_maps.of(self.kspace, flags, rough=rough)
 
     def calibrated(self, lines: Chosen, *, rough: bool = False) -> SliceModel:
         """The slice with the coil maps that ``lines`` show (`coil_map_estimate`); itself where they are known.
 
         Maps on the way to those of an image may be ``rough``.
         """
-        estimate = self.coil_map_estimate(lines, rough=rough, check=False)
-        return self if estimate is None else replace(self, maps=estimate.maps, own_maps=None)
+        estimate = self.coil_map_estimate(lines, rough=rough)
+        if estimate is None:
+            return self
+        return replace(self, maps=estimate.maps, second_maps=estimate.second, own_maps=None)
 
     def chosen(self, lines: Chosen) -> Sequence[int]:
         """Numbers of the lines that are chosen by number or by a mask, see `chosen_numbers`."""

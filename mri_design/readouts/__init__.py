@@ -6,6 +6,7 @@ grid.
 
 from mri_design.readouts.base import Constraints, Readouts, Rows, radii
 from mri_design.readouts.grid import (
+    FoldedLineReadouts,
     LineConstraints,
     LineReadouts,
     PlaneConstraints,
@@ -19,6 +20,7 @@ from mri_design.readouts.shots import AngleConstraints, ShotReadouts
 __all__ = [
     "AngleConstraints",
     "Constraints",
+    "FoldedLineReadouts",
     "LineConstraints",
     "LineReadouts",
     "PlaneConstraints",

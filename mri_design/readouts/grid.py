@@ -182,6 +182,43 @@ class LineReadouts(Readouts):
 
 
 @dataclass(frozen=True)
+class FoldedLineReadouts(LineReadouts):
+    """Lines that see an image over twice their field of view along ky, which folds: every second line of its grid.
+
+    Parameters
+    ----------
+    grid : tuple of int
+        (2 ky, kx) of the image. Data are laid out as those of ``ky`` lines.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(ky,)."""
+        return (self.grid[0] // 2,)
+
+    @property
+    def layout(self) -> tuple[int, int]:
+        """(ky, kx)."""
+        return self.grid[0] // 2, self.grid[1]
+
+    def cells(self, measured: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """All samples of every measured line."""
+        return np.broadcast_to(measured[:, np.newaxis], self.layout)
+
+    def sample_radii(self, ids: Sequence[int], samples: NDArray[np.bool_] | None = None) -> Numbers:
+        """As of the lines of the smaller field of view."""
+        return LineReadouts(self.layout).sample_radii(ids, samples)
+
+    def rows(self, ids: Sequence[int], maps: Array | None = None) -> CartesianLines:
+        """X of some lines, in their order, with maps (coil, 2 ky, kx) that hold the factor sqrt(2) of the folding."""
+        places = 2 * (np.asarray(ids, dtype=np.intp) - self.size // 2) + self.size
+        return CartesianLines(places.tolist(), self.grid, maps)
+
+    def moments(self, inverse: Array, gram: Array | None, sites: Sequence[tuple[FilterBand, Array]]) -> None:
+        """Not known."""
+
+
+@dataclass(frozen=True)
 class LineConstraints(Constraints):
     """Which phase-encode lines a sequence can and must measure. Without constraints by default.
 

@@ -65,6 +65,9 @@ class Scan(ABC):
     mixing : complex array, shape (coil, coil as read), optional
         What samples as read were multiplied by over the coils. None is the identity, or along a trajectory the factor
         1 / ``unit``.
+    second_maps : complex64 array, shape (slice, coil, ky, kx), optional
+        Second sets of coil maps of an object that reaches beyond its field of view; zeros of slices where one set is
+        enough.
     own_maps : OwnMaps, optional
         Estimates the coil maps of a slice from those of its lines that have been measured, where maps are not known.
     """
@@ -77,6 +80,7 @@ class Scan(ABC):
     name: str = "scan"
     noise_variance: float | None = None
     coil_maps: NDArray[np.complex64] | None = None
+    second_maps: NDArray[np.complex64] | None = None
     reference: NDArray[np.complex64] | None = None
     header: Mapping[str, str] = field(default_factory=dict)
     noise_covariance: NDArray[np.complex128] | None = None
@@ -139,7 +143,7 @@ class Scan(ABC):
             if self.n_slices > 1:
                 known["name"] = f"{self.name}[{numbers[0]}]"
                 known["provenance"] = replace(self.provenance, slice=(numbers[0], self.n_slices))
-        names = ("kspace", "coil_maps", "reference", "calibration", "repeat")
+        names = ("kspace", "coil_maps", "second_maps", "reference", "calibration", "repeat")
         taken = {name: held[at] for name in names if (held := getattr(self, name, None)) is not None}
         places = None if self.geometry is None else tuple(self.geometry[number] for number in numbers)
         return replace(self, **taken, geometry=places, **known)
@@ -174,6 +178,7 @@ class Scan(ABC):
         if self.noise_variance is None:
             raise InputError("noise_variance", "unknown", "a number", "Calibrate the data first.")
         chosen = self.select_slice(index).encoded(encoding)
+        second = None if chosen.second_maps is None or not chosen.second_maps.any() else chosen.second_maps[0]
         return SliceModel(
             chosen.by_readout[0],
             chosen.measured_readouts,
@@ -182,6 +187,7 @@ class Scan(ABC):
             samples=chosen.samples_in_lines,
             readouts=chosen.readouts,
             own_maps=None if chosen.n_coils == 1 or chosen.coil_maps is not None else chosen.own_maps,
+            second_maps=second,
             mixing=chosen.mixing,
             unit=chosen.unit,
             **settings,
@@ -275,6 +281,7 @@ class Scan(ABC):
         if self.noise_variance is not None:
             positive_number("noise_variance", self.noise_variance)
         self._check_companion("coil_maps", (*self.kspace.shape[:2], *grid))
+        self._check_companion("second_maps", (*self.kspace.shape[:2], *grid))
         self._check_companion("reference", (self.n_slices, *grid))
         if self.noise_covariance is not None:
             covariance_matrix(

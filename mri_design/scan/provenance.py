@@ -136,6 +136,8 @@ class MapsOrigin:
         Relative error of coils held back as a check; NaN where none could be, None without a check.
     bad : bool
         Whether that speaks against the maps.
+    second : bool
+        Whether a second set of maps is used with them, since the object reaches beyond its field of view.
     """
 
     source: MapsSource = "unknown"
@@ -151,12 +153,14 @@ class MapsOrigin:
     explained: float | None = None
     error: float | None = None
     bad: bool = False
+    second: bool = False
 
     @classmethod
     def of_estimate(cls, made: CoilMapEstimate, calibration_lines: int = 0) -> MapsOrigin:
         """The origin of maps that were estimated from the lines at hand."""
         error, bad = made.prediction_error, made.predicts_badly
         rests: dict[str, Any] = {"source": made.method, "lines": made.lines, "samples": made.samples}
+        rests["second"] = made.second is not None
         return cls(**rests, calibration_lines=calibration_lines, error=error, bad=bad)
 
 
