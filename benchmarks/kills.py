@@ -44,10 +44,10 @@ maps = "auto:8"
 model = "modulus"
 [[prior]]
 kind = "pixels"
-scale = 100.0
+rate = 100.0
 [[prior]]
 kind = "differences"
-scale = 10.0
+rate = 10.0
 [inference]
 samples = 6
 loops = 4

@@ -52,9 +52,9 @@ import numpy as np
 import mri_design as md
 from mri_design.registry import SITES, Shipped
 
-md.Recipe.of({"prior": [{"kind": "pixels", "scale": 1.0}]})
+md.Recipe.of({"prior": [{"kind": "pixels", "rate": 1.0}]})
 early = "toy_parts" in sys.modules
-recipe = md.Recipe.of({"prior": [{"kind": "pixels", "scale": 1.0, "site": "wide"}]})
+recipe = md.Recipe.of({"prior": [{"kind": "pixels", "rate": 1.0, "site": "wide"}]})
 names = [type(md.make_strategy("lowest-first")).__name__, "lowest-first" in md.strategy_names()]
 scan = md.formats.read("scan.toy")
 print(json.dumps([early, recipe.prior[0].site, *names, scan.name, isinstance(SITES["laplace"], Shipped)]))

@@ -54,10 +54,10 @@ def test_one_analysis_operator_and_its_potentials_stand_for_a_block() -> None:
     rng = np.random.default_rng(0)
     x, b = rng.standard_normal((6, 8)), rng.standard_normal((12, 8))
     made = {"measurement": Dense(x), "data": rng.standard_normal(6), "noise_variance": 0.3}
-    given = md.GeneralizedLinearModel(**made, analysis=Dense(b), potentials=Laplace(scale=1.5))
+    given = md.GeneralizedLinearModel(**made, analysis=Dense(b), potentials=Laplace(rate=1.5))
     (block,) = given.blocks
     np.testing.assert_array_equal(block.analysis(np.eye(8)[0]), b[:, 0])
-    assert block.potential.scale == 1.5
+    assert block.potential.rate == 1.5
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ class Density:
 def map_recipe(weight: float) -> Recipe:
     """The recipe tv-wavelet with its rates times ``weight``."""
     recipe = load_recipe("tv-wavelet")
-    blocks = tuple(replace(block, scale=block.scale * weight) for block in recipe.prior)
+    blocks = tuple(replace(block, rate=block.rate * weight) for block in recipe.prior)
     return replace(recipe, prior=blocks)
 
 

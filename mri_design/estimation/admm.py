@@ -98,10 +98,10 @@ def conjugate_of(block: SiteBlock, penalty: SitePenalty, noise_variance: float) 
         return None
     sigma, slope = float(np.sqrt(noise_variance)), penalty.potential.shift
     shift: Array | float = sigma * np.asarray(slope, dtype=float) if np.any(slope) else 0.0
-    scale, precision = penalty.even.modulus_scale, penalty.even.gaussian_precision
+    rate, precision = penalty.even.modulus_rate, penalty.even.gaussian_precision
     z = np.asarray(penalty.z, dtype=float)
-    if scale is not None:
-        level = sigma * scale
+    if rate is not None:
+        level = sigma * rate
         if np.any(np.abs(shift) >= level):
             return None
         return PenaltyConjugate(block, level=level, epsilon=noise_variance * z, shift=shift)
@@ -340,9 +340,9 @@ def shrinkage(
     precision = smoothed.even.gaussian_precision if smoothed else None
     if precision is not None:
         return np.asarray((rho / (rho + precision)).astype(real))
-    scale = smoothed.even.modulus_scale if smoothed else None
-    if smoothed is not None and scale is not None:
-        level = (scale * (np.sqrt(noise_variance) / rho)).astype(real, copy=False)
+    rate = smoothed.even.modulus_rate if smoothed else None
+    if smoothed is not None and rate is not None:
+        level = (rate * (np.sqrt(noise_variance) / rho)).astype(real, copy=False)
         return rounded_threshold(level, smoothed.z.astype(real, copy=False), power, iterations, noise_variance)
     modulus = np.sqrt(power)
     return _fraction(shrunken_moduli(penalty, noise_variance, rho, modulus, iterations), modulus)

@@ -278,7 +278,7 @@ def _sums_along(penalty: SitePenalty, powers: SitePowers) -> Bound:
 
         shape = np.broadcast_shapes(x.shape, np.shape(penalty.z))
         laid = tuple(laid_out(v, shape, x) for v in powers)
-        z, rate = laid_out(penalty.z, shape, x), laid_out(penalty.potential.scale, shape, x)
+        z, rate = laid_out(penalty.z, shape, x), laid_out(penalty.potential.rate, shape, x)
         return lambda t: laplace_along((laid[0], laid[1], laid[2]), z, rate, t, TINY)
 
     def sums(t: float) -> tuple[float, float]:

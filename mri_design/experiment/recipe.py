@@ -108,9 +108,9 @@ class BlockRecipe(Settings):
         of the most similar patches (in images, not in designs); companion, differences to pixels whose surroundings
         are similar in another image of the object (if one is given); or repeat, differences of neighbouring pixels
         that a repeat of the scan does not have.
-    scale : float
-        Rate of the sites: larger is sparser. For a non-local or companion block per unit of the difference that
-        the similarity of the patches predicts.
+    rate : float
+        Of the sites, one over their width: larger is sparser. For a non-local or companion block per unit of the
+        difference that the similarity of the patches predicts.
     site : str
         Distribution of a coefficient: laplace; student-t, with three degrees of freedom; or sech2.
     isotropic : bool
@@ -120,7 +120,7 @@ class BlockRecipe(Settings):
     """
 
     kind: str = setting(names=BLOCKS, check=_written(r"wavelet(:[^:]+(:[1-9]\d*)?)?|[^:]+", "wavelet:db4:3"))
-    scale: Positive = setting()
+    rate: Positive = setting()
     site: str = setting("laplace", names=SITES, expert=True)
     isotropic: bool = setting(False, expert=True)
     tau_limit: Positive | None = setting(None, unset="no limit", expert=True)
@@ -132,7 +132,7 @@ class BlockRecipe(Settings):
         kind, *more = self.kind.split(":")
         wavelet: dict[str, Any] = dict(zip(("wavelet", "levels"), (*more[:1], *map(int, more[1:])), strict=False))
         limits: dict[str, Any] = usual_limits(kind, self.tau_limit)
-        return SparsityBlock(kind, self.scale, site=self.site, isotropic=self.isotropic, **wavelet, **limits)
+        return SparsityBlock(kind, self.rate, site=self.site, isotropic=self.isotropic, **wavelet, **limits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -552,9 +552,9 @@ class Recipe(Settings):
     """
 
     prior: tuple[BlockRecipe, ...] = (  # or blocks of a script, which no recipe file can hold
-        BlockRecipe(kind="pixels", scale=100.0, tau_limit=0.4),
-        BlockRecipe(kind="differences", scale=10.0),
-        BlockRecipe(kind="non-local", scale=0.8, isotropic=True, tau_limit=1.0),
+        BlockRecipe(kind="pixels", rate=100.0, tau_limit=0.4),
+        BlockRecipe(kind="differences", rate=10.0),
+        BlockRecipe(kind="non-local", rate=0.8, isotropic=True, tau_limit=1.0),
     )
     phase: PhaseRecipe = PhaseRecipe()
     input: InputRecipe = InputRecipe()

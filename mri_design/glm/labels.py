@@ -63,14 +63,14 @@ class LabelPool:
         b^T of every case, labelled or not.
     prior : tuple of SiteBlock
         Sites on the weights, in units of sigma = 1; without any the weights are N(0, 1), each for itself (X = I).
-    scale : float
+    rate : float
         tau.
 
     Raises
     ------
     InputError
         For no case, features that are not finite real numbers, a prior that is no blocks, a likelihood or on other
-        weights, a scale that is not positive.
+        weights, a rate that is not positive.
 
     Notes
     -----
@@ -79,10 +79,10 @@ class LabelPool:
 
     features: Any
     prior: tuple[SiteBlock, ...] = ()
-    scale: float = 1.0
+    rate: float = 1.0
 
     def __post_init__(self) -> None:
-        positive_number("scale", self.scale)
+        positive_number("rate", self.rate)
         prior = sequence_of(SiteBlock, "prior", self.prior, wanted="a tuple of SiteBlocks")
         object.__setattr__(self, "prior", prior)
         if not scipy.sparse.issparse(self.features):
@@ -127,7 +127,7 @@ class LabelPool:
     def model(self, indices: Array, labels: Array) -> GeneralizedLinearModel:
         """The model of some labelled cases; their block is called "labels" and comes first."""
         kind = SparseMatrix if scipy.sparse.issparse(self.rows.matrix) else Dense
-        block = SiteBlock(LABELS, kind(self.rows.matrix[indices]), Logistic(labels, self.scale))
+        block = SiteBlock(LABELS, kind(self.rows.matrix[indices]), Logistic(labels, self.rate))
         if self.prior:
             return GeneralizedLinearModel.of_sites((block, *self.prior))
         weights = self.rows.in_shape
@@ -160,29 +160,29 @@ class LabelPool:
 Score = Literal["uncertainty", "information_gain", "bald", "random"]
 
 
-def label_probability(mean: Array, variance: Array, scale: float = 1.0) -> Array:
+def label_probability(mean: Array, variance: Array, rate: float = 1.0) -> Array:
     """Q(c = +1) = E 1 / (1 + exp(-tau s)) for s ~ N(mean, variance)."""
-    return _softplus(mean, variance, scale).d_mean
+    return _softplus(mean, variance, rate).d_mean
 
 
-def uncertainty(mean: Array, variance: Array, scale: float = 1.0) -> Array:
+def uncertainty(mean: Array, variance: Array, rate: float = 1.0) -> Array:
     """S_CU = -|Q(c = +1) - 1/2|: largest where the label is a toss-up."""
-    return -np.abs(label_probability(mean, variance, scale) - 0.5)
+    return -np.abs(label_probability(mean, variance, rate) - 0.5)
 
 
-def bald(mean: Array, variance: Array, scale: float = 1.0) -> Array:
+def bald(mean: Array, variance: Array, rate: float = 1.0) -> Array:
     """Mutual information of label and weights, H[E p] - E H[p], in nats (Houlsby et al. 2011).
 
     Notes
     -----
     With l = tau s of mean m and variance v, H[p] = log(1 + e^l) - l p(l), and E l p(l) = m E p + v E p' (Stein).
     """
-    soft = _softplus(mean, variance, scale)
-    p, within = soft.d_mean, soft.value - scale * mean * soft.d_mean - 2 * scale**2 * variance * soft.d_variance
+    soft = _softplus(mean, variance, rate)
+    p, within = soft.d_mean, soft.value - rate * mean * soft.d_mean - 2 * rate**2 * variance * soft.d_variance
     return np.asarray(scipy.special.entr(p) + scipy.special.entr(1 - p) - within)
 
 
-def information_gain_of_labels(mean: Array, variance: Array, scale: float = 1.0) -> Array:
+def information_gain_of_labels(mean: Array, variance: Array, rate: float = 1.0) -> Array:
     """S_IG = sum over labels of Q(c) D[Q' || Q] in nats, Q' the posterior with the candidate's site at its best width.
 
     Notes
@@ -190,10 +190,10 @@ def information_gain_of_labels(mean: Array, variance: Array, scale: float = 1.0)
     D = (log k + (v / k) ((b - m pi)^2 / k - pi)) / 2 with k = 1 + v pi and b the slope of the odd part: the divergence
     of the two Gaussians over the weights.
     """
-    p = label_probability(mean, variance, scale)
+    p = label_probability(mean, variance, rate)
     total = np.zeros(np.shape(mean))
     for label, weight in ((1.0, p), (-1.0, 1 - p)):
-        site = Logistic(label, scale)
+        site = Logistic(label, rate)
         pi = 1 / site_width(mean, variance, site)
         growth = 1 + variance * pi
         linear = float(site.shift) - mean * pi
@@ -236,9 +236,9 @@ def site_width(
     return np.asarray(1 / site.site_precision(t))
 
 
-def _softplus(mean: Array, variance: Array, scale: float) -> Expectation:
+def _softplus(mean: Array, variance: Array, rate: float) -> Expectation:
     """E log(1 + e^l) of log odds l = tau s, and its derivatives in their mean and variance."""
-    log_odds, deviation = np.broadcast_arrays(scale * np.asarray(mean), scale * np.sqrt(variance))
+    log_odds, deviation = np.broadcast_arrays(rate * np.asarray(mean), rate * np.sqrt(variance))
     return expected_softplus(log_odds, np.maximum(deviation, np.finfo(float).tiny))
 
 
@@ -346,7 +346,7 @@ class PoolMarginals:
         b = self.pool.row(index)
         d = self.solve(b)
         r, m = float(b @ d), float(b @ self.mean)
-        site = Logistic(label, self.pool.scale)
+        site = Logistic(label, self.pool.rate)
         slope = float(site.shift)
         pi = 1 / float(site_width(np.array(m), np.array(r), site, max_iterations=1000))
         growth = 1 + r * pi
@@ -517,7 +517,7 @@ class PoolDesign:
             scores[open_cases] = rng.random(open_cases.size)
         else:
             made = state.marginals
-            scores[usable] = RULES[self.score](made.means[usable], made.variances[usable], state.pool.scale)
+            scores[usable] = RULES[self.score](made.means[usable], made.variances[usable], state.pool.rate)
         return int(np.argmax(scores)), scores
 
     def update(self, state: PoolState, index: int, label: float, rng: np.random.Generator) -> PoolState:

@@ -132,7 +132,7 @@ def site_mode(site: Site, mean: float, variance: float) -> tuple[float, float]:
     Parameters
     ----------
     site : Site
-        One site (scales and slopes are numbers).
+        One site (rates and slopes are numbers).
     mean, variance : float
         m and v > 0 of the projection, in units of sigma and its square.
 

@@ -50,7 +50,7 @@ class SiteBlock:
     analysis : LinearOperator
         This block's rows of B. A site on a complex coefficient acts on its modulus.
     potential : Site
-        The site; its scale broadcasts against the coefficients.
+        The site; its rate broadcasts against the coefficients.
     group_axes : tuple of int
         Negative axes of the coefficients that share one site (``(-3,)`` on differences is isotropic TV).
     offset : array, optional
@@ -94,7 +94,7 @@ class SiteBlock:
         object.__setattr__(self, "group_axes", tuple(int(axis) for axis in axes))
         if self.role is not None and self.role not in get_args(Role):
             raise InputError(f"block {self.name!r}: role", described(self.role), "prior or likelihood")
-        for named, of_sites in (("odd part", self.potential.shift), ("scale", self.potential.start_variance)):
+        for named, of_sites in (("odd part", self.potential.shift), ("rate", self.potential.start_variance)):
             shape = np.shape(of_sites)
             if not _broadcasts_to(shape, self.site_shape):
                 raise InputError(f"block {self.name!r}: {named} of the sites", f"shape {shape}", f"{self.site_shape}")

@@ -1,4 +1,4 @@
-"""The model of one MR slice: Cartesian lines, coils, and sparsity blocks whose scales follow the data's own signal."""
+"""The model of one MR slice: Cartesian lines, coils, and sparsity blocks whose rates follow the data's own signal."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class SliceModel:
     maps : complex64 array, shape (coil, ky, kx), optional
         Coil sensitivities; None for one coil, and where ``own_maps`` makes them of the lines at hand.
     prior : tuple of SparsityBlock and SiteBlock
-        Sparsity blocks, whose scales follow the signal, and sites as they are.
+        Sparsity blocks, whose rates follow the signal, and sites as they are.
     phase : PhasePrior, optional
         Knowledge of the image's phase: the phase-aware model. The unknown stays u. Without it sites act on moduli.
     samples : bool array, shape (ky, kx), optional

@@ -1,4 +1,4 @@
-"""The prior of an image: blocks of sites on its coefficients, whose scales follow the data's own signal.
+"""The prior of an image: blocks of sites on its coefficients, whose rates follow the data's own signal.
 
 Kinds of coefficients and of sites have names in `mri_design.registry`.
 
@@ -300,7 +300,7 @@ class Coefficients:
     analysis : LinearOperator
         Image (ky, kx) -> coefficients.
     rates : float array, optional
-        Dimensionless, as `SparsityBlock.scale` and in its place, where coefficients differ.
+        Dimensionless, as `SparsityBlock.rate` and in its place, where coefficients differ.
     groups : tuple of int
         Axes of the coefficients over which one site sees the norm.
     centre : complex array, shape (ky, kx), optional
@@ -344,7 +344,7 @@ class ImageFacts:
 
 @dataclass(frozen=True)
 class SparsityBlock:
-    """Sites of one kind, by default Laplace sites exp(-scale |s| / signal), on moduli of coefficients of one kind.
+    """Sites of one kind, by default Laplace sites exp(-rate |s| / signal), on moduli of coefficients of one kind.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ class SparsityBlock:
         the middle of similar patches; what `register_block` has named; or coefficients of your own, as an operator of
         the image (ky, kx), or as a function that `register_block` takes. The sites of a `SiteBlock` are as they are,
         per standard deviation of the noise: neither the signal nor the phase changes them.
-    scale : float
+    rate : float
         Dimensionless rate: per unit of the image's own signal level (99.5th percentile of the modulus); non-local
         differences have it per unit of what the similarity of their patches makes expect (`AlikePatches.expected`).
     isotropic : bool
@@ -361,10 +361,10 @@ class SparsityBlock:
         ones a site on all neighbours of a pixel together.
     wavelet, levels : str, int
         For wavelets: PyWavelets name and number of levels.
-    coarse_scale : float
+    coarse_rate : float
         For wavelets: rate of the coarse approximation, which is not sparse.
     tau_limit : float or float array, optional
-        Largest tau, the rate per standard deviation of the noise, whatever the scale; of pixels also one for each.
+        Largest tau, the rate per standard deviation of the noise, whatever the rate; of pixels also one for each.
         Where noise is strong, rates that suit clean images would remove weak structure that the data show, but not
         clearly enough to resist the prior.
     tau_limit_with_non_local : float, optional
@@ -388,12 +388,12 @@ class SparsityBlock:
     """
 
     kind: str | LinearOperator | SiteBlock | BlockMaker
-    scale: float
+    rate: float
     _: KW_ONLY
     isotropic: bool = False
     wavelet: str = "db4"
     levels: int = 3
-    coarse_scale: float = 0.1
+    coarse_rate: float = 0.1
     tau_limit: float | Array | None = None
     tau_limit_with_non_local: float | None = None
     tau_limit_bright: float | None = None
@@ -411,8 +411,8 @@ class SparsityBlock:
             require_choice(tuple(BLOCKS), cure="", **{"block kind": self.kind})
         if not callable(self.site):
             require_choice(tuple(SITES), site=self.site)
-        positive_number("scale", self.scale)
-        positive_number("coarse_scale", self.coarse_scale)
+        positive_number("rate", self.rate)
+        positive_number("coarse_rate", self.coarse_rate)
         for name in ("tau_limit", "tau_limit_with_non_local", "tau_limit_bright"):
             limit = getattr(self, name)
             if limit is not None and not isinstance(limit, np.ndarray):
@@ -479,7 +479,7 @@ class SparsityBlock:
         return replace(self, tau_limit=np.maximum(self.tau_limit / (1 + brightness**2), least))
 
     def sites(self, image: ImageFacts, noise_sd: float, phase: PhasePrior | None = None) -> SiteBlock:
-        """The block on an image grid, tau = scale sigma / signal up to the limit; on moduli, or as ``phase`` has it.
+        """The block on an image grid, tau = rate sigma / signal up to the limit; on moduli, or as ``phase`` has it.
 
         Raises
         ------
@@ -497,7 +497,7 @@ class SparsityBlock:
             raise InputError(f"block {self.name}", described(made), "a LinearOperator or Coefficients")
         _require_image(self.name, made.analysis, image.shape)
         analysis, groups = made.analysis, made.groups
-        rates: Array | float = self.scale if made.rates is None else made.rates
+        rates: Array | float = self.rate if made.rates is None else made.rates
         if self.tau_limit is not None:
             rates = np.minimum(rates, self.tau_limit / tau_per_rate)
         if made.weights is not None:
@@ -557,7 +557,7 @@ def differences(block: SparsityBlock, image: ImageFacts) -> Coefficients:
 def wavelet(block: SparsityBlock, image: ImageFacts) -> Coefficients:
     """Orthonormal wavelet coefficients, the coarse ones with a rate of their own."""
     analysis = Wavelet(image.shape, block.wavelet, block.levels)
-    return Coefficients(analysis, np.where(analysis.level_map() == 0, block.coarse_scale, block.scale))
+    return Coefficients(analysis, np.where(analysis.level_map() == 0, block.coarse_rate, block.rate))
 
 
 def non_local(block: SparsityBlock, image: ImageFacts) -> Coefficients:
@@ -570,7 +570,7 @@ def non_local(block: SparsityBlock, image: ImageFacts) -> Coefficients:
     """
     if image.alike is None:
         raise InputError("alike", "none yet", "AlikePatches", "find_alike finds them in an image.")
-    return _along(block, image.alike, block.scale * image.signal / image.alike.expected(image.signal))
+    return _along(block, image.alike, block.rate * image.signal / image.alike.expected(image.signal))
 
 
 def companion(block: SparsityBlock, image: ImageFacts) -> Coefficients:
@@ -583,7 +583,7 @@ def companion(block: SparsityBlock, image: ImageFacts) -> Coefficients:
     """
     if image.companion is None:
         raise InputError("companion", "none", "AlikePatches", "companion_patches finds them in other images.")
-    return _along(block, image.companion, block.scale / (image.companion.differences + LEAST_DIFFERENCE))
+    return _along(block, image.companion, block.rate / (image.companion.differences + LEAST_DIFFERENCE))
 
 
 def repeat(block: SparsityBlock, image: ImageFacts) -> Coefficients:

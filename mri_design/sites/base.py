@@ -212,7 +212,7 @@ class Site(ABC):
     """The slope b of the odd part b s / sigma, dimensionless, broadcastable to the coefficients."""
     breaks: tuple[float, ...] = (0.0,)
     """Where log t has kinks or its finest structure, in units of sigma (`line_expectation`)."""
-    per_site: ClassVar[tuple[str, ...]] = ("scale", "precision", "shift")
+    per_site: ClassVar[tuple[str, ...]] = ("rate", "precision", "shift")
     """The attributes that may be arrays with one value per site, which `at` takes apart; a new site with others lists
     them: ``per_site = ("width", "shift")``."""
 
@@ -252,7 +252,7 @@ class Site(ABC):
         return None
 
     @property
-    def modulus_scale(self) -> Values | None:
+    def modulus_rate(self) -> Values | None:
         """tau where log t = -tau |s|; None for other sites."""
         return None
 
@@ -266,7 +266,7 @@ class Site(ABC):
         raise InputError(type(self).__name__, "no scale", "a site with a scale", 'Write `rescaled`, and offer "scale".')
 
     def at(self, place: tuple[int, ...], shape: tuple[int, ...]) -> Site:
-        """The one site at ``place`` of sites of this ``shape``: array scales and slopes become numbers."""
+        """The one site at ``place`` of sites of this ``shape``: array rates and slopes become numbers."""
         site = copy(self)
         for name in self.per_site:
             value = vars(self).get(name, 0.0)
@@ -436,11 +436,11 @@ class MovingSite(Site):
         """The site of Gaussian form that bounds this one and touches it at s (in units of sigma), for the tangent z."""
 
 
-def positive_scale(name: str, scale: ArrayLike) -> NDArray[np.float64]:
-    """``scale`` as an array, refused unless real, positive and finite."""
-    given = number_array(name, scale, wanted="positive finite numbers")
+def positive_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """``values`` as an array, refused unless real, positive and finite."""
+    given = number_array(name, values, wanted="positive finite numbers")
     if given.dtype.kind == "c" or not given.size or not (np.isfinite(given).all() and (given > 0).all()):
-        raise InputError(name, str(scale), "positive finite numbers")
+        raise InputError(name, str(values), "positive finite numbers")
     return given.astype(float)
 
 
@@ -468,7 +468,7 @@ def mixed_sites(sites: Sequence[Site]) -> tuple[SuperGaussian, ...]:
 
 def one_number(name: str, value: ArrayLike) -> float:
     """``value`` as one positive number, where a site takes no array."""
-    array = positive_scale(name, value)
+    array = positive_array(name, value)
     if array.ndim:
         raise InputError(name, f"an array of shape {array.shape}", "one positive number for all sites")
     return float(array)

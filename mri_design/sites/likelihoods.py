@@ -25,7 +25,7 @@ from mri_design.sites.base import (
     Values,
     label_signs,
     one_number,
-    positive_scale,
+    positive_array,
 )
 from mri_design.sites.priors import Gaussian, Tilted, log_cosh, tanh_ratio, tanh_ratio_fall
 
@@ -84,13 +84,13 @@ class Logistic(SuperGaussian):
     ----------
     labels : array
         c, every entry -1 or +1; broadcast against the coefficients.
-    scale : float or array
+    rate : float or array
         tau, dimensionless (sigma where the coefficients are log odds).
 
     Raises
     ------
     InputError
-        For other labels, or a scale that is not positive.
+        For other labels, or a rate that is not positive.
 
     Notes
     -----
@@ -100,15 +100,15 @@ class Logistic(SuperGaussian):
 
     offers = (SuperGaussian.offers - {"moduli"}) | SMOOTH | {"log_concave", "scale", "probability"}
     role = "likelihood"
-    per_site = ("labels", "scale", "shift")
+    per_site = ("labels", "rate", "shift")
 
-    def __init__(self, labels: ArrayLike, scale: ArrayLike = 1.0) -> None:
+    def __init__(self, labels: ArrayLike, rate: ArrayLike = 1.0) -> None:
         self.labels = label_signs("Logistic labels", labels)
-        self.scale = positive_scale("Logistic scale", scale)
-        self.shift = 0.5 * self.labels * self.scale
+        self.rate = positive_array("Logistic rate", rate)
+        self.shift = 0.5 * self.labels * self.rate
 
     def _rate(self, x: Values) -> Values:
-        return (0.5 * self.scale).astype(x.dtype)
+        return (0.5 * self.rate).astype(x.dtype)
 
     def g(self, x: Values) -> Values:
         return -log_cosh(self._rate(x) * np.sqrt(x)) - x.dtype.type(np.log(2))
@@ -133,10 +133,10 @@ class Logistic(SuperGaussian):
 
     @property
     def start_variance(self) -> Values | float:
-        return np.broadcast_to(1 / self.scale**2, np.shape(self.shift))
+        return np.broadcast_to(1 / self.rate**2, np.shape(self.shift))
 
     def rescaled(self, factor: ArrayLike) -> Logistic:
-        return Logistic(self.labels, self.scale * np.asarray(factor))
+        return Logistic(self.labels, self.rate * np.asarray(factor))
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
         """Zero: the two labels' probabilities add up to one."""
@@ -174,7 +174,7 @@ class Poisson(Site):
         if not (np.isfinite(numbers).all() and (numbers >= 0).all() and (numbers == np.round(numbers)).all()):
             raise InputError("Poisson counts", str(counts), "whole numbers, zero or more")
         self.counts = numbers
-        self.exposure = positive_scale("Poisson exposure", exposure)
+        self.exposure = positive_array("Poisson exposure", exposure)
 
     def log_t(self, s: Values) -> Values:
         constant = self.counts * np.log(self.exposure) - scipy.special.gammaln(self.counts + 1)
@@ -227,13 +227,13 @@ class Hinge(Site):
     ----------
     labels : array
         c, every entry -1 or +1; broadcast against the coefficients.
-    scale : float or array
+    rate : float or array
         C, the price of a violated margin.
 
     Raises
     ------
     InputError
-        For other labels, or a scale that is not positive.
+        For other labels, or a rate that is not positive.
 
     Notes
     -----
@@ -244,19 +244,19 @@ class Hinge(Site):
 
     offers = (Site.offers - {"conjugate"}) | {"log_concave", "expansion"}
     role = "likelihood"
-    per_site = ("labels", "scale")
+    per_site = ("labels", "rate")
     breaks = (-1.0, 1.0)  # the margins of both labels
 
-    def __init__(self, labels: ArrayLike, scale: ArrayLike = 1.0) -> None:
+    def __init__(self, labels: ArrayLike, rate: ArrayLike = 1.0) -> None:
         self.labels = label_signs("Hinge labels", labels)
-        self.scale = positive_scale("Hinge scale", scale)
+        self.rate = positive_array("Hinge rate", rate)
 
     def log_t(self, s: Values) -> Values:
-        return np.asarray(-self.scale * np.maximum(0.0, 1 - self.labels * s))
+        return np.asarray(-self.rate * np.maximum(0.0, 1 - self.labels * s))
 
     def dlog_t(self, s: Values) -> Values:
         """The slope in s; at the kink that of the falling side."""
-        return np.where(self.labels * s <= 1, self.scale * self.labels, 0.0)
+        return np.where(self.labels * s <= 1, self.rate * self.labels, 0.0)
 
     def d2log_t(self, s: Values) -> Values:
         """Zero, also at the kink."""
@@ -264,11 +264,11 @@ class Hinge(Site):
 
     @property
     def margins(self) -> tuple[Values, Values]:
-        return self.labels, self.scale
+        return self.labels, self.rate
 
     @property
     def start_variance(self) -> Values | float:
-        return np.broadcast_to(1 / self.scale**2, np.broadcast_shapes(self.labels.shape, self.scale.shape))
+        return np.broadcast_to(1 / self.rate**2, np.broadcast_shapes(self.labels.shape, self.rate.shape))
 
 
 LARGEST_EXPONENT = 700.0
@@ -341,29 +341,29 @@ class PoissonResponse(ResponseFamily):
 
 
 class BernoulliResponse(ResponseFamily):
-    """Labels -1 and +1 with log odds scale eps.
+    """Labels -1 and +1 with log odds rate eps.
 
     Parameters
     ----------
-    scale : float
+    rate : float
         Positive.
     """
 
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = one_number("scale", scale)
-        self.reach = 1 / self.scale
+    def __init__(self, rate: float = 1.0) -> None:
+        self.rate = one_number("rate", rate)
+        self.reach = 1 / self.rate
 
     def site(self, response: float) -> Site:
-        return Logistic(response, self.scale)
+        return Logistic(response, self.rate)
 
     def draw(self, projections: ArrayLike, rng: np.random.Generator) -> Values:
         require_random(rng)
-        p = scipy.special.expit(self.scale * np.asarray(projections, dtype=float))
+        p = scipy.special.expit(self.rate * np.asarray(projections, dtype=float))
         return np.where(rng.random(p.shape) < p, 1.0, -1.0)
 
     def fisher(self, eps: Values) -> Values:
-        odds = self.scale * np.asarray(eps)
-        return np.asarray(self.scale**2 * scipy.special.expit(odds) * scipy.special.expit(-odds))
+        odds = self.rate * np.asarray(eps)
+        return np.asarray(self.rate**2 * scipy.special.expit(odds) * scipy.special.expit(-odds))
 
 
 class GaussianResponse(ResponseFamily):

@@ -27,7 +27,7 @@ from mri_design.sites.base import (
     log_sphere,
     mixed_sites,
     one_number,
-    positive_scale,
+    positive_array,
     represented,
     unfit_derivatives,
 )
@@ -39,7 +39,7 @@ class Gaussian(SuperGaussian):
     offers = SuperGaussian.offers | SMOOTH | {"log_concave", "scale"}
 
     def __init__(self, precision: ArrayLike) -> None:
-        self.precision = positive_scale("Gaussian precision", precision)
+        self.precision = positive_array("Gaussian precision", precision)
 
     def g(self, x: Values) -> Values:
         return -0.5 * self.precision.astype(x.dtype) * x
@@ -126,18 +126,18 @@ class _Rate(SuperGaussian):
 
     offers = SuperGaussian.offers | {"log_concave", "scale"}
 
-    def __init__(self, scale: ArrayLike) -> None:
-        self.scale = positive_scale(f"{type(self).__name__} scale", scale)
+    def __init__(self, rate: ArrayLike) -> None:
+        self.rate = positive_array(f"{type(self).__name__} rate", rate)
 
     def _tau(self, x: Values) -> Values:
-        return self.scale.astype(x.dtype)
+        return self.rate.astype(x.dtype)
 
     @property
     def start_variance(self) -> Values | float:
-        return 0.09 / self.scale**2
+        return 0.09 / self.rate**2
 
     def rescaled(self, factor: ArrayLike) -> Self:
-        return type(self)(self.scale * np.asarray(factor))
+        return type(self)(self.rate * np.asarray(factor))
 
 
 class Laplace(_Rate):
@@ -145,7 +145,7 @@ class Laplace(_Rate):
 
     Parameters
     ----------
-    scale : float or array
+    rate : float or array
         tau, dimensionless; an array is broadcast against the coefficients (one tau per subband, say).
     """
 
@@ -163,30 +163,30 @@ class Laplace(_Rate):
 
     def d2log_t(self, s: Values) -> Values:
         """Zero: all curvature is in the kink, which no derivative shows."""
-        return np.zeros(np.broadcast_shapes(s.shape, self.scale.shape), dtype=s.dtype)
+        return np.zeros(np.broadcast_shapes(s.shape, self.rate.shape), dtype=s.dtype)
 
     def expected_log_t(self, mean: Values, variance: Values, dimensions: int = 1) -> Expectation:
         """In closed form: -tau E |s|."""
         modulus = mean_modulus(mean, variance, dimensions)
-        return Expectation(-self.scale * modulus.value, -self.scale * modulus.d_mean, -self.scale * modulus.d_variance)
+        return Expectation(-self.rate * modulus.value, -self.rate * modulus.d_mean, -self.rate * modulus.d_variance)
 
     def conjugate_maximum(self, alpha: Values, beta: Values, weight: Values) -> tuple[Values, Values]:
         """In closed form: h / sd follows from alpha alone."""
-        rho = scipy.special.ndtri(0.5 * (1 + alpha / self.scale))
+        rho = scipy.special.ndtri(0.5 * (1 + alpha / self.rate))
         density = np.exp(-0.5 * rho**2) / np.sqrt(2 * np.pi)
-        spread = np.maximum((beta - 2 * self.scale * density) / weight, 0.0)
+        spread = np.maximum((beta - 2 * self.rate * density) / weight, 0.0)
         return rho * spread, spread
 
     def dual_form(self, t: Values) -> tuple[Values, float, float]:
         """h(gamma) = tau^2 gamma."""
-        return self.scale**2, 0.0, 0.0
+        return self.rate**2, 0.0, 0.0
 
     @property
-    def modulus_scale(self) -> Values:
-        return self.scale
+    def modulus_rate(self) -> Values:
+        return self.rate
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
-        return log_sphere(dimensions) + scipy.special.gammaln(dimensions) - dimensions * np.log(self.scale)
+        return log_sphere(dimensions) + scipy.special.gammaln(dimensions) - dimensions * np.log(self.rate)
 
 
 def log_cosh(v: Values) -> Values:
@@ -214,7 +214,7 @@ class Sech2(_Rate):
 
     Parameters
     ----------
-    scale : float or array
+    rate : float or array
         tau, dimensionless: log t falls as -2 (tau / sigma) |s| far out, as -(tau s / sigma)^2 near zero.
     """
 
@@ -239,18 +239,18 @@ class StudentT(SuperGaussian):
     ----------
     degrees : float
         nu > 0.
-    scale : float or array
-        tau > 0, dimensionless.
+    precision : float or array
+        tau > 0, dimensionless: that of the Gaussian site which this one becomes for large nu.
     """
 
     offers = SuperGaussian.offers | SMOOTH | {"scale"}
 
-    def __init__(self, degrees: float, scale: ArrayLike) -> None:
+    def __init__(self, degrees: float, precision: ArrayLike) -> None:
         self.degrees = one_number("Student-t degrees of freedom", degrees)
-        self.scale = positive_scale("Student-t scale", scale)
+        self.precision = positive_array("Student-t precision", precision)
 
     def _rate(self, x: Values) -> Values:
-        return (self.scale / self.degrees).astype(x.dtype)
+        return (self.precision / self.degrees).astype(x.dtype)
 
     def g(self, x: Values) -> Values:
         return -0.5 * (self.degrees + 1) * np.log1p(self._rate(x) * x)
@@ -265,21 +265,21 @@ class StudentT(SuperGaussian):
 
     def dual_form(self, t: Values) -> tuple[float, float, Values]:
         """h(gamma) = (nu + 1) log gamma + nu / (tau gamma)."""
-        return 0.0, self.degrees + 1, self.degrees / self.scale
+        return 0.0, self.degrees + 1, self.degrees / self.precision
 
     @property
     def start_variance(self) -> Values | float:
-        return 0.09 / self.scale
+        return 0.09 / self.precision
 
     def rescaled(self, factor: ArrayLike) -> StudentT:
-        return StudentT(self.degrees, self.scale * np.square(factor))
+        return StudentT(self.degrees, self.precision * np.square(factor))
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
         excess = self.degrees + 1 - dimensions
         if excess <= 0:
-            return np.full_like(self.scale, np.inf)
+            return np.full_like(self.precision, np.inf)
         tails = scipy.special.betaln(0.5 * dimensions, 0.5 * excess) - np.log(2)
-        return log_sphere(dimensions) + tails + 0.5 * dimensions * np.log(self.degrees / self.scale)
+        return log_sphere(dimensions) + tails + 0.5 * dimensions * np.log(self.degrees / self.precision)
 
 
 class ExponentialPower(SuperGaussian):
@@ -289,34 +289,34 @@ class ExponentialPower(SuperGaussian):
     ----------
     power : float
         p in (0, 2]: 2 is a Gaussian of precision 2 tau^2, 1 a Laplace site.
-    scale : float or array
+    rate : float or array
         tau, dimensionless.
 
     Raises
     ------
     InputError
-        For another power (above 2 the site is not super-Gaussian), or a scale that is not positive.
+        For another power (above 2 the site is not super-Gaussian), or a rate that is not positive.
 
     Notes
     -----
     h(gamma) is proportional to gamma^(p / (2 - p)), convex iff p >= 1 (TR-175 section 3.2).
     """
 
-    def __init__(self, power: float, scale: ArrayLike) -> None:
+    def __init__(self, power: float, rate: ArrayLike) -> None:
         given = np.asarray(power)
         if given.ndim or given.dtype.kind not in "fiu" or not 0 < given <= 2:
             raise InputError(
                 "exponential power", repr(power), "one number in (0, 2]: above 2 the site is not super-Gaussian"
             )
         self.power = float(given)
-        self.scale = positive_scale("exponential power scale", scale)
+        self.rate = positive_array("exponential power rate", rate)
         declared = SuperGaussian.offers | {"scale"}
         if self.power >= 1:
             declared |= {"log_concave"}
         self.offers = declared | SMOOTH if self.power == 2 else declared
 
     def _rate(self, x: Values) -> Values:
-        return (self.scale**self.power).astype(x.dtype)
+        return (self.rate**self.power).astype(x.dtype)
 
     def g(self, x: Values) -> Values:
         return -self._rate(x) * x ** (self.power / 2)
@@ -337,14 +337,14 @@ class ExponentialPower(SuperGaussian):
     def start_variance(self) -> Values | float:
         """0.09 / tau^2 for the Laplace site, and the same part of the variance for others."""
         spread = scipy.special.gammaln(3 / self.power) - scipy.special.gammaln(1 / self.power)
-        return 0.045 * np.exp(min(spread, 12.0)) / self.scale**2
+        return 0.045 * np.exp(min(spread, 12.0)) / self.rate**2
 
     def rescaled(self, factor: ArrayLike) -> ExponentialPower:
-        return ExponentialPower(self.power, self.scale * np.asarray(factor))
+        return ExponentialPower(self.power, self.rate * np.asarray(factor))
 
     def log_normaliser(self, dimensions: int = 1) -> Values:
         radial = scipy.special.gammaln(dimensions / self.power) - np.log(self.power)
-        return log_sphere(dimensions) + radial - dimensions * np.log(self.scale)
+        return log_sphere(dimensions) + radial - dimensions * np.log(self.rate)
 
 
 Function = Callable[[Values], Values]
@@ -396,7 +396,7 @@ class Generic(SuperGaussian):
         if start_variance is None:
             fallen = values > values[0] - 0.3
             start_variance = GRID[np.minimum(fallen.sum(axis=0), GRID.size - 1)]
-        self._start_variance = positive_scale(f"{name}: start_variance", start_variance)
+        self._start_variance = positive_array(f"{name}: start_variance", start_variance)
         declared = SuperGaussian.offers | {"scale"}
         if concave if log_concave is None else log_concave:
             declared |= {"log_concave"}
@@ -578,7 +578,7 @@ class ShiftedMixture(MovingSite):
     """
 
     def __init__(self, weights: ArrayLike, sites: Sequence[SuperGaussian], positions: ArrayLike) -> None:
-        self.weights = positive_scale("mixture weights", weights)
+        self.weights = positive_array("mixture weights", weights)
         self.sites = mixed_sites(sites)
         self.positions = number_array("mixture positions", positions, wanted="real numbers", kind="real").astype(float)
         if not self.sites or self.weights.shape != (len(self.sites),) or self.positions.shape != self.weights.shape:
@@ -663,7 +663,7 @@ class PositiveMixture(SuperGaussian):
     """
 
     def __init__(self, weights: ArrayLike, sites: Sequence[SuperGaussian]) -> None:
-        self.weights = positive_scale("mixture weights", weights)
+        self.weights = positive_array("mixture weights", weights)
         self.sites = mixed_sites(sites)
         if not self.sites or self.weights.shape != (len(self.sites),):
             raise InputError(

@@ -265,7 +265,7 @@ def test_the_block_expects_the_differences_of_the_image_as_far_as_it_is_trusted(
         ImageFacts((6, 5), 1.0, expected=ExpectedImage(image, trust)), 0.02
     )
     np.testing.assert_allclose(block.offset, FiniteDifferences((6, 5))(image))
-    np.testing.assert_allclose(block.potential.scale, np.broadcast_to(0.3 * trust, (2, 6, 5)), rtol=1e-6)
+    np.testing.assert_allclose(block.potential.rate, np.broadcast_to(0.3 * trust, (2, 6, 5)), rtol=1e-6)
     assert not block.is_likelihood
     np.testing.assert_allclose(block.coefficients(image), 0, atol=1e-6)
 

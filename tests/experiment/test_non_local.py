@@ -104,7 +104,7 @@ def test_of_noisy_scans_plain_differences_are_weaker_beside_the_block_only() -> 
 def _largest_tau(model: md.GeneralizedLinearModel, block: int) -> float:
     site = model.blocks[block].potential
     assert isinstance(site, Laplace)
-    return float(np.max(site.scale))
+    return float(np.max(site.rate))
 
 
 @pytest.mark.parametrize("aware", [False, True])
@@ -165,6 +165,6 @@ def test_reweighted_pixels_of_one_coil_follow_the_image_so_far() -> None:
     (block,) = (block for block in made.model.blocks if block.name == "pixels")
     before = inferring.call_args.kwargs["warm_start"].mean
     wanted = one.prior[0].less_where_bright(before).tau_limit  # type: ignore[union-attr]
-    tau = np.asarray(block.potential.scale)  # type: ignore[attr-defined]
+    tau = np.asarray(block.potential.rate)  # type: ignore[attr-defined]
     np.testing.assert_allclose(tau, np.minimum(wanted, tau.max()), rtol=1e-5)
     assert tau.max() > 2 * tau.min()

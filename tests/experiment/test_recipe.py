@@ -28,18 +28,18 @@ def test_the_shipped_default_is_the_recipe_in_force_without_one() -> None:
         ("[inference]\ntolerance = nan", "inference.tolerance"),
         ("[inference]\nvariances = 'guess'", "inference.variances"),
         ("[input]\nmatrix = [8, 3]", "input.matrix"),
-        ("[[prior]]\nkind = 'pixels'", "prior.0.scale"),
-        ("[[prior]]\nkind = 'curvelets'\nscale = 1", "prior.0.kind"),
+        ("[[prior]]\nkind = 'pixels'", "prior.0.rate"),
+        ("[[prior]]\nkind = 'curvelets'\nrate = 1", "prior.0.kind"),
         ("prior = 3", "prior"),
         ("inference = 3", "inference"),
-        ("[[prior]]\nkind = 'wavelet:db4:0'\nscale = 1", "prior.0.kind"),
-        ("[[prior]]\nkind = 'pixels:3'\nscale = 1", "prior.0.kind"),
+        ("[[prior]]\nkind = 'wavelet:db4:0'\nrate = 1", "prior.0.kind"),
+        ("[[prior]]\nkind = 'pixels:3'\nrate = 1", "prior.0.kind"),
         ("[design]\norder = 'ascending:2'", "design.order"),
         ("[coils]\nmaps = 'espirit:7'", "coils.maps"),
         ("[inference]\nvariances = 'control-variate:0'", "inference.variances"),
         ("[inference]\nvariances = 'exact:0.1'", "inference.variances"),
         ("[inference]\nsolver = 'irls:nan'", "inference.solver"),
-        ("[[prior]]\nkind = 'pixels'\nscale = 1\nisotropic = 1", "prior.0.isotropic"),
+        ("[[prior]]\nkind = 'pixels'\nrate = 1\nisotropic = 1", "prior.0.isotropic"),
         ("[constraints]\nforbid = 'a'", "constraints.forbid"),
         ("[constraints]\nmax_jump = 0", "constraints.max_jump"),
         ("[design]\nuntil_gain = inf", "design.until_gain"),
@@ -66,7 +66,7 @@ def test_a_wrong_setting_is_named(tmp_path: Path, text: str, place: str) -> None
         ("[design]\nstratgy = 'random'", "design.strategy"),
         ("[desing]\nblock = 3", "design"),
         ("[design]\nsamples = 3", "inference.samples"),
-        ("[[prior]]\nkind = 'pixels'\nscal = 3", "prior.0.scale"),
+        ("[[prior]]\nkind = 'pixels'\nrat = 3", "prior.0.rate"),
         ("[design]\norder = 'interleave'", "interleaved"),
         ("[design]\nstrategy = 'randm'", "random"),
     ],
@@ -115,7 +115,7 @@ def test_a_recipe_without_any_block_is_refused_where_the_prior_is_made() -> None
 
 def test_a_file_changes_what_it_names_and_leaves_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text("[inference]\nloops = 3\n[[prior]]\nkind = 'pixels'\nscale = 5\n")
+    path.write_text("[inference]\nloops = 3\n[[prior]]\nkind = 'pixels'\nrate = 5\n")
     recipe = md.load_recipe(path)
     assert recipe.inference.loops == 3
     assert [b.kind for b in recipe.prior] == ["pixels"]
@@ -166,7 +166,7 @@ def test_settings_of_a_command_line_are_those_of_a_file() -> None:
         *(("inference.samples", "setting"), ("samples=3", "setting"), ("inference.=3", "setting")),
         *(("inference.samples=few", "inference.samples"), ("inferenc.samples=3", "inferenc")),
         *(("design.stratgy=random", "design.stratgy"), ("design.strategy=randm", "design.strategy")),
-        ("prior.0.scale=2", "prior.0.scale"),
+        ("prior.0.rate=2", "prior.0.rate"),
     ],
 )
 def test_a_wrong_setting_of_a_command_line_is_named(text: str, place: str) -> None:

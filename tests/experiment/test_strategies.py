@@ -139,11 +139,11 @@ def test_names_that_people_know_are_taken_wherever_a_strategy_a_method_or_a_prio
     assert md.make_strategy("poisson", "plane") == md.make_strategy("poisson-disc", "plane")
     with pytest.raises(md.UsageError):
         md.make_strategy("poisson", "lines")
-    prior = [{"kind": "tv", "site": "l1", "scale": 1.0}]
+    prior = [{"kind": "tv", "site": "l1", "rate": 1.0}]
     recipe = md.Recipe.of({"design": {"strategy": "info"}, "reconstruction": {"method": "sense"}, "prior": prior})
     assert (recipe.design.strategy, recipe.reconstruction.method) == ("information-gain", "least-squares")
     assert (recipe.prior[0].kind, recipe.prior[0].site) == ("differences", "laplace")
-    assert md.SparsityBlock(kind="l1", scale=1.0).kind == "wavelet"
+    assert md.SparsityBlock(kind="l1", rate=1.0).kind == "wavelet"
     asked = ComparisonRequest(sources=[], recipe=md.Recipe(), strategies=["vd", "vd-polynomial", "info"], lines=[8])
     assert asked.strategies == ("vd-polynomial", "information-gain")
     against = ProtocolRequest(sources=[], recipe=md.Recipe(), lines=8, against=["equispaced"], strategy="info")

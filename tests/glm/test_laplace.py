@@ -177,7 +177,7 @@ def test_groups_share_a_site() -> None:
     theta = np.concatenate([u.real.ravel(), u.imag.ravel()])
     power = np.sum((loaded.rows @ theta[loaded.coordinates]).reshape(-1, 4) ** 2, axis=1)
     np.testing.assert_allclose(power, block.site_power(block.analysis(u)).ravel()[chunk[1]])
-    np.testing.assert_allclose(loaded.potential.scale, np.arange(1.0, 13)[chunk[1]])
+    np.testing.assert_allclose(loaded.potential.rate, np.arange(1.0, 13)[chunk[1]])
 
 
 def test_an_undetermined_gaussian_part_needs_a_warm_start() -> None:

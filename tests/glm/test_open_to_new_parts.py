@@ -23,17 +23,17 @@ class Rounded(SuperGaussian):
     offers = SuperGaussian.offers | SMOOTH | {"log_concave"}
     start_variance = 1.0
 
-    def __init__(self, scale: float) -> None:
-        self.scale = np.asarray(scale)
+    def __init__(self, rate: float) -> None:
+        self.rate = np.asarray(rate)
 
     def g(self, x):
-        return -self.scale * np.sqrt(1 + x)
+        return -self.rate * np.sqrt(1 + x)
 
     def dg(self, x):
-        return -0.5 * self.scale / np.sqrt(1 + x)
+        return -0.5 * self.rate / np.sqrt(1 + x)
 
     def d2g(self, x):
-        return 0.25 * self.scale * (1 + x) ** -1.5
+        return 0.25 * self.rate * (1 + x) ** -1.5
 
 
 class Waiting(Site):

@@ -54,7 +54,7 @@ REFUSED = [
     *(("pool", lambda f=f: LabelPool(f)) for f in (np.zeros((0, 3)), np.zeros((3, 0)), np.zeros(3), np.eye(3) * 1j)),
     ("pool", lambda: LabelPool(scipy.sparse.csr_array((0, 3)))),
     ("matrix", lambda: LabelPool(np.array([[np.nan, 1.0]]))),
-    *(("scale", lambda s=s: LabelPool(np.eye(3), scale=s)) for s in (0.0, -1.0)),
+    *(("rate", lambda s=s: LabelPool(np.eye(3), rate=s)) for s in (0.0, -1.0)),
     (
         "prior block 'w'",
         lambda: LabelPool(np.eye(3), (md.SiteBlock("w", SparseMatrix(scipy.sparse.eye_array(2)), Laplace(1.0)),)),

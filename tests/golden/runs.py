@@ -41,15 +41,15 @@ PHASE = _recipe('[phase]\nmodel = "aware"')
 LOCAL = _recipe(
     '[reconstruction]\nband_factors = false\n[phase]\nmodel = "modulus"\n'
     '[inference]\nsamples = 4\ntolerance = 0.2\nvariances = "control-variate:0.1"\nsolver = "admm:1e-3"\n'
-    '[[prior]]\nkind = "pixels"\nscale = 100.0\ntau_limit = 0.4\n'
-    '[[prior]]\nkind = "differences"\nscale = 10.0',
+    '[[prior]]\nkind = "pixels"\nrate = 100.0\ntau_limit = 0.4\n'
+    '[[prior]]\nkind = "differences"\nrate = 10.0',
 )
 """A posterior mean in a tenth of a second, for runs that reconstruct dozens of masks."""
 TOTAL_VARIATION = _recipe(
     '[reconstruction]\nmethod = "map"\n'
-    '[[prior]]\nkind = "differences"\nscale = 10.0\nisotropic = true\n'
-    '[[prior]]\nkind = "wavelet:db4:2"\nscale = 10.0\n'
-    '[[prior]]\nkind = "pixels"\nscale = 1.0',
+    '[[prior]]\nkind = "differences"\nrate = 10.0\nisotropic = true\n'
+    '[[prior]]\nkind = "wavelet:db4:2"\nrate = 10.0\n'
+    '[[prior]]\nkind = "pixels"\nrate = 1.0',
 )
 
 POSTERIOR = "calibrated,vd-polynomial,fastmri-equispaced,low-pass,regular,oracle-residual"

@@ -165,7 +165,7 @@ def test_mean_precision_and_variances_belong_together(model_name, settled, rng):
     for block, s, z_block, pi in zip(model.blocks, coefficients, z, posterior.precision.site_precisions, strict=True):
         assert pi.shape == z_block.shape == block.site_shape
         x = block.site_power(s) / model.noise_variance
-        np.testing.assert_allclose(pi, block.potential.scale / np.sqrt(x + z_block), rtol=1e-6)
+        np.testing.assert_allclose(pi, block.potential.rate / np.sqrt(x + z_block), rtol=1e-6)
     again = Exact()(posterior.precision, [b.analysis for b in model.blocks], rng, posterior.mean)
     for values, other in zip(posterior.marginals.values, again.values, strict=True):
         np.testing.assert_allclose(values, other, rtol=1e-10)

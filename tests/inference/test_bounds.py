@@ -258,7 +258,7 @@ def test_laplace_rates_and_noise_are_found_where_the_data_tell_them(is_complex, 
     sigma = np.sqrt(learnt.model.noise_variance)
     assert learnt.convergence.converged
     assert sigma == pytest.approx(0.1, rel=0.12)
-    assert float(learnt.model.blocks[0].potential.scale) / sigma == pytest.approx(1.0, rel=0.15)
+    assert float(learnt.model.blocks[0].potential.rate) / sigma == pytest.approx(1.0, rel=0.15)
     assert learnt.trace[-1].rates["entries"] == pytest.approx(0.25, rel=0.15)
 
 

@@ -5,7 +5,7 @@ import pytest
 import mri_design as md
 
 RECIPE = {"input": {"matrix": 32}, "phase": {"model": "modulus"}}
-RECIPE["prior"] = [{"kind": "pixels", "scale": 100.0, "tau_limit": 0.4}, {"kind": "differences", "scale": 10.0}]
+RECIPE["prior"] = [{"kind": "pixels", "rate": 100.0, "tau_limit": 0.4}, {"kind": "differences", "rate": 10.0}]
 
 
 @pytest.fixture(scope="package")

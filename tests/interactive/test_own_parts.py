@@ -62,13 +62,13 @@ def test_a_block_counts_as_it_does_by_its_name(head: md.LoadedScan) -> None:
         np.testing.assert_array_equal(head.reconstruct(LINES, recipe=with_prior(head, *blocks)).array, named)
 
 
-def test_sites_as_they_are_take_the_tau_that_a_scale_would_have(head: md.LoadedScan) -> None:
+def test_sites_as_they_are_take_the_tau_that_a_rate_would_have(head: md.LoadedScan) -> None:
     one = head.calibrated.slice_model(0, **with_prior(head, LOCAL[0], ROWS).slice_settings)
     signal, sigma = one.signal_level(LINES), np.sqrt(one.noise_variance)
     sites = md.SiteBlock("sums", RowSums((32, 32)), Laplace(0.5 * sigma / signal))
     given = replace(one, prior=(LOCAL[0], sites)).model(LINES)
     followed = one.model(LINES)
-    np.testing.assert_allclose(given.blocks[1].potential.scale, followed.blocks[1].potential.scale)
+    np.testing.assert_allclose(given.blocks[1].potential.rate, followed.blocks[1].potential.rate)
 
 
 def test_a_design_goes_by_own_blocks_and_says_so(head: md.LoadedScan) -> None:

@@ -20,8 +20,8 @@ PLAIN, MASK = {"method": "zero-filled"}, np.abs(np.arange(32) - 16) < 6
 def test_lines_and_image_are_those_of_the_command(design, tmp_path):
     recipe_file = tmp_path / "small.toml"
     recipe_file.write_text(
-        "input.matrix = 32\n[[prior]]\nkind = 'pixels'\nscale = 100.0\ntau_limit = 0.4\n"
-        "[[prior]]\nkind = 'differences'\nscale = 10.0\n[phase]\nmodel = 'modulus'\n"
+        "input.matrix = 32\n[[prior]]\nkind = 'pixels'\nrate = 100.0\ntau_limit = 0.4\n"
+        "[[prior]]\nkind = 'differences'\nrate = 10.0\n[phase]\nmodel = 'modulus'\n"
     )
     run = tmp_path / "run"
     words = ["design", "phantom:t2w", "--lines", "14", "--recipe", str(recipe_file), "--out", str(run), "--no-report"]

@@ -41,7 +41,7 @@ def test_rates_are_those_of_expected_differences_up_to_the_limit():
     signal, noise_sd = 50.0, 2.0
     sites = BLOCK.sites(ImageFacts((16, 16), signal, companion=patches), noise_sd)
     rates = (0.8 / (patches.differences + LEAST_DIFFERENCE)).mean(axis=0) * noise_sd / signal
-    np.testing.assert_allclose(np.squeeze(sites.potential.scale), np.minimum(rates, 0.03), rtol=1e-6)
+    np.testing.assert_allclose(np.squeeze(sites.potential.rate), np.minimum(rates, 0.03), rtol=1e-6)
     u = np.random.default_rng(2).standard_normal((16, 16))
     np.testing.assert_allclose(sites.analysis(u), u - u.ravel()[patches.neighbours], atol=1e-12)
 

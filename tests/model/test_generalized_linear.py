@@ -260,10 +260,10 @@ MODELS = [
     ("block 'pixels'", lambda: pixels(analysis=np.eye(3))),
     *(("block 'pixels': group_axes", lambda a=a: pixels(group_axes=a)) for a in ((-1, -1), (0,), (-3,))),
     *(
-        ("block 'pixels': scale of the sites", lambda s=s: pixels(potential=Laplace(s)))
+        ("block 'pixels': rate of the sites", lambda s=s: pixels(potential=Laplace(s)))
         for s in (np.ones(4), np.ones((2, 6, 5)))
     ),
-    ("block 'pixels': scale of the sites", lambda: pixels(potential=Laplace(np.ones((6, 5))), group_axes=(-1,))),
+    ("block 'pixels': rate of the sites", lambda: pixels(potential=Laplace(np.ones((6, 5))), group_axes=(-1,))),
     ("block 'pixels': role", lambda: pixels(role="belief")),
     ("block 'data': offset", lambda: md.SiteBlock("data", THREE, Laplace(1.0), offset=np.array([1.0, np.nan, 1.0]))),
     ("block 'data': odd part of the sites", lambda: md.SiteBlock("data", Dense(np.eye(2)), Logistic(np.ones(3)))),
@@ -329,7 +329,7 @@ SLICES = [
     ("lines", lambda: one_slice(measured=np.arange(N[0]) != 3).acquire([2, 3])),
     ("lines", lambda: one_slice().model([8, 16])),
     ("block kind", lambda: one_slice(prior=(md.SparsityBlock("curvelets", 1.0),)).model([8])),
-    ("scale", lambda: one_slice(prior=(md.SparsityBlock("pixels", 0.0),)).model([8])),
+    ("rate", lambda: one_slice(prior=(md.SparsityBlock("pixels", 0.0),)).model([8])),
     ("wavelet levels", lambda: one_slice(prior=(md.SparsityBlock("wavelet", 1.0, levels=9),)).model([8])),
     ("blocks", lambda: one_slice(prior=()).model([8])),
     ("noise_variance", lambda: md.KSpaceData(np.ones((1, 1, *N), np.complex64), np.ones(N[0], bool)).slice_model()),

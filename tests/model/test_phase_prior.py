@@ -78,8 +78,8 @@ def test_shared_sites_with_ratio_one_or_no_confidence_are_those_on_moduli():
         for a, b in zip(plain.blocks, aware.blocks, strict=True):
             turned = a.analysis(np.exp(-1j * ANGLE) * IMAGE)
             np.testing.assert_allclose(b.site_power(b.coefficients(IMAGE))[..., 0], a.site_power(turned), atol=1e-12)
-            tau = np.broadcast_to(b.potential.scale, b.site_shape)[..., 0]
-            np.testing.assert_allclose(tau, np.broadcast_to(a.potential.scale, tau.shape))
+            tau = np.broadcast_to(b.potential.rate, b.site_shape)[..., 0]
+            np.testing.assert_allclose(tau, np.broadcast_to(a.potential.rate, tau.shape))
 
 
 def test_isotropic_differences_share_a_site_among_all_four_numbers():

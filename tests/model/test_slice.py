@@ -74,15 +74,15 @@ def test_prior_blocks_and_their_scales():
     prior = (
         md.SparsityBlock("pixels", 7.0),
         md.SparsityBlock("differences", 3.0, isotropic=True),
-        md.SparsityBlock("wavelet", 5.0, wavelet="haar", levels=2, coarse_scale=0.5),
+        md.SparsityBlock("wavelet", 5.0, wavelet="haar", levels=2, coarse_rate=0.5),
     )
     pixels, differences, wavelet = one_slice(prior=prior).model([8], signal=2.0).blocks
     assert [type(b.analysis) for b in (pixels, differences, wavelet)] == [Identity, FiniteDifferences, Wavelet]
-    assert pixels.potential.scale == pytest.approx(7 * 0.05 / 2)
-    assert differences.potential.scale == pytest.approx(3 * 0.05 / 2) and differences.group_axes == (-3,)
+    assert pixels.potential.rate == pytest.approx(7 * 0.05 / 2)
+    assert differences.potential.rate == pytest.approx(3 * 0.05 / 2) and differences.group_axes == (-3,)
     assert wavelet.analysis.levels == 2
     coarse = wavelet.analysis.level_map() == 0
-    np.testing.assert_allclose(wavelet.potential.scale, np.where(coarse, 0.5, 5.0) * 0.05 / 2)
+    np.testing.assert_allclose(wavelet.potential.rate, np.where(coarse, 0.5, 5.0) * 0.05 / 2)
     assert md.SparsityBlock("differences", 1.0).sites(ImageFacts(N, 1.0), 1.0).group_axes == ()
 
 
@@ -97,9 +97,9 @@ def test_rates_stop_at_a_share_of_the_noise() -> None:
     """tau = scale sigma / signal, 0.4 at most: 100 x 0.002 = 0.2 below it, 100 x 0.1 = 10 above."""
     block = md.SparsityBlock("pixels", 100.0, tau_limit=0.4)
     for noise_sd, tau in ((0.002, 0.2), (0.1, 0.4)):
-        assert block.sites(ImageFacts(N, 1.0), noise_sd).potential.scale == pytest.approx(tau)
-    wavelet = md.SparsityBlock("wavelet", 100.0, wavelet="haar", levels=2, coarse_scale=0.5, tau_limit=0.4)
-    assert set(wavelet.sites(ImageFacts(N, 1.0), 0.1).potential.scale.ravel().round(6)) == {0.05, 0.4}
+        assert block.sites(ImageFacts(N, 1.0), noise_sd).potential.rate == pytest.approx(tau)
+    wavelet = md.SparsityBlock("wavelet", 100.0, wavelet="haar", levels=2, coarse_rate=0.5, tau_limit=0.4)
+    assert set(wavelet.sites(ImageFacts(N, 1.0), 0.1).potential.rate.ravel().round(6)) == {0.05, 0.4}
 
 
 def test_scaling_the_data_scales_the_mean_and_nothing_else():
@@ -185,6 +185,6 @@ def test_images_that_are_not_determined_and_blocks_without_the_setting_keep_the_
 def test_a_limit_of_every_pixel_is_that_of_its_site_also_where_it_is_reweighted() -> None:
     """tau = 100 sigma / signal = 0.1 where the limit is larger."""
     block = BLOCK.where_determined(2.0, HALF_BRIGHT)
-    tau = block.limited_for_non_local().sites(ImageFacts(GRID, 1.0), 0.001).potential.scale
+    tau = block.limited_for_non_local().sites(ImageFacts(GRID, 1.0), 0.001).potential.rate
     np.testing.assert_allclose(tau, np.minimum(0.1, block.tau_limit), rtol=1e-6)
     np.testing.assert_array_equal(BLOCK.less_where_bright(HALF_BRIGHT).tau_limit, limits(DETERMINED[0]))

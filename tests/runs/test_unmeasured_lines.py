@@ -37,7 +37,7 @@ RECIPE = Recipe.of(
         "inference": {"samples": 4, "loops": 2, "tolerance": 0.2},
         "reconstruction": {"band_factors": False},
         "phase": {"model": "modulus"},
-        "prior": [{"kind": "pixels", "scale": 100.0}, {"kind": "differences", "scale": 10.0}],
+        "prior": [{"kind": "pixels", "rate": 100.0}, {"kind": "differences", "rate": 10.0}],
     }
 )
 

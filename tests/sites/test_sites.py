@@ -258,20 +258,20 @@ class Silent(Sech2):
 
 
 SCALED = {
-    "Laplace scale": Laplace,
+    "Laplace rate": Laplace,
     "Gaussian precision": Gaussian,
-    "Student-t scale": lambda s: StudentT(3.0, s),
+    "Student-t precision": lambda s: StudentT(3.0, s),
     "Student-t degrees of freedom": lambda s: StudentT(s, 1.0),
-    "Sech2 scale": Sech2,
-    "Logistic scale": lambda s: Logistic(1.0, s),
-    "exponential power scale": lambda s: ExponentialPower(1.0, s),
-    "Hinge scale": lambda s: Hinge(1.0, s),
+    "Sech2 rate": Sech2,
+    "Logistic rate": lambda s: Logistic(1.0, s),
+    "exponential power rate": lambda s: ExponentialPower(1.0, s),
+    "Hinge rate": lambda s: Hinge(1.0, s),
     "Poisson exposure": lambda s: Poisson(1, s),
 }
 BELL = Laplace(1.0)
 REFUSED = [
     *((field, lambda make=make, s=s: make(s)) for field, make in SCALED.items() for s in (0.0, np.nan, np.inf)),
-    *(("Laplace scale", lambda s=s: Laplace(s)) for s in ([1.0, -1.0], "x", 1 + 1j, [], None)),
+    *(("Laplace rate", lambda s=s: Laplace(s)) for s in ([1.0, -1.0], "x", 1 + 1j, [], None)),
     *(("Logistic labels", lambda c=c: Logistic(c)) for c in (0.0, [1, 0], np.nan)),
     ("Hinge labels", lambda: Hinge(np.array([0.0, 1.0]))),
     *(("exponential power", lambda p=p: ExponentialPower(p, 1.0)) for p in (0.0, -1.0, 2.1, np.nan, [1.0, 2.0])),
