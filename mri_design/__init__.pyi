@@ -27,6 +27,8 @@ from .experiment.reconstruction import reconstruct as reconstruct
 from .experiment.strategies import make_strategy as make_strategy
 from .experiment.strategies import register_strategy as register_strategy
 from .experiment.strategies import strategy_names as strategy_names
+from .glm.regression import linear_regression as linear_regression
+from .glm.regression import logistic_regression as logistic_regression
 from .inference.double_loop import DoubleLoop as DoubleLoop
 from .interactive.results import ScanDesign as ScanDesign
 from .interactive.results import ScanImage as ScanImage
@@ -72,6 +74,8 @@ __all__ = [  # noqa: RUF022 (in the order of the reference)
     "reconstruct",
     "map_estimate",
     "run_design",
+    "linear_regression",
+    "logistic_regression",
     "register_block",
     "register_site",
     "register_strategy",

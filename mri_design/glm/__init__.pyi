@@ -35,6 +35,12 @@ from .messages import coefficients_of_sites as coefficients_of_sites
 from .messages import load_chunk as load_chunk
 from .messages import minimise_in_box as minimise_in_box
 from .messages import partition_sites as partition_sites
+from .regression import Estimate as Estimate
+from .regression import LinearRegression as LinearRegression
+from .regression import LogisticRegression as LogisticRegression
+from .regression import Regression as Regression
+from .regression import linear_regression as linear_regression
+from .regression import logistic_regression as logistic_regression
 from .variational import Anchor as Anchor
 from .variational import DecoupledGaussian as DecoupledGaussian
 from .variational import VariationalGaussian as VariationalGaussian
@@ -50,6 +56,8 @@ __all__ = [
     "LabelPool",
     "LaplaceFilter",
     "LaplacePropagation",
+    "LinearRegression",
+    "LogisticRegression",
     "PoolDesign",
     "VariationalGaussian",
     "asymptotic_information",

@@ -28,6 +28,8 @@ from .elementary import RealImage as RealImage
 from .elementary import RealMatrix as RealMatrix
 from .elementary import RowsOnDisk as RowsOnDisk
 from .elementary import SparseMatrix as SparseMatrix
+from .foreign import ForeignOperator as ForeignOperator
+from .foreign import from_linop as from_linop
 from .fourier import SpectralFilter as SpectralFilter
 from .fourier import transform as transform
 from .nonuniform import DirectFourier as DirectFourier
@@ -66,6 +68,7 @@ __all__ = [
     "Wavelet",
     "cartesian",
     "equispaced_angles",
+    "from_linop",
     "golden_angles",
     "interleaf_angles",
     "radial_spokes",
