@@ -17,6 +17,7 @@ from .engine import DesignState as DesignState
 from .engine import ImageError as ImageError
 from .engine import InferredSlices as InferredSlices
 from .engine import Measuring as Measuring
+from .engine import Moment as Moment
 from .engine import Refined as Refined
 from .engine import SliceInference as SliceInference
 from .engine import found_energies as found_energies
@@ -34,6 +35,7 @@ from .fixed import VariableDensity as VariableDensity
 from .fixed import inclusion_masses as inclusion_masses
 from .fixed import poisson_disc as poisson_disc
 from .fixed import radial_density as radial_density
+from .frames import Frame as Frame
 from .greedy import ExpectedError as ExpectedError
 from .greedy import InformationGain as InformationGain
 from .greedy import KeptElsewhere as KeptElsewhere

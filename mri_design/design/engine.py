@@ -11,9 +11,11 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
+from mri_design.design.frames import Frame, scaled_to
 from mri_design.design.greedy import image_energy, least_energies, of_each, rows_of
 from mri_design.design.strategy import (
     DesignView,
@@ -60,6 +62,8 @@ Cost = tuple[bool, int]
 """Whether an inference converged, and the multiplications with A that it took."""
 FIRST_LOOPS, STEP_LOOPS = 3, 1
 """Outer loops at the start and after each line; the warm start makes one enough to choose a line."""
+AROUND = 3
+"""Pixels a side over which variances of few draws are averaged to be shown."""
 
 
 class SliceInference:
@@ -143,6 +147,19 @@ class SliceInference:
         ended = self._expecting.marginals.convergence
         return ended.converged, ended.matvecs
 
+    def picture(self) -> tuple[Array, Array]:
+        """Magnitude of the last mean and its standard deviations, float32 (ky, kx), in the units of images.
+
+        The deviations are those of the inference itself: of its few draws, averaged over `AROUND` pixels a side, or as
+        it knows them. Nothing is solved for them.
+        """
+        made, unit = self.posterior, np.abs(self.seen.image_unit)
+        assert made is not None
+        variances = made.image_variances
+        if made.marginals.image is None and made.marginals.samples is not None:
+            variances = scipy.ndimage.uniform_filter(variances, AROUND, mode="wrap")
+        return (np.abs(made.mean) * unit).astype(np.float32), (np.sqrt(variances) * unit).astype(np.float32)
+
     def measured(self) -> None:
         """The lines chosen by the last posterior have been measured: the next inference goes on from it."""
         if self.posterior is not None:
@@ -169,6 +186,10 @@ class InferredSlices:
     def each(self, function: Callable[..., Answer], *arguments: Any) -> list[Answer]:
         """``function(slice, *arguments)`` of every slice, computed where the slice is."""
         return [function(one, *arguments) for one in self._slices]
+
+    def picture(self) -> tuple[Array, Array]:
+        """`SliceInference.picture` of the first slice."""
+        return self._slices[0].picture()
 
     def update(self, lines: tuple[int, ...], map_count: int) -> list[Cost]:
         """`SliceInference.update` of every slice; `posteriors` are the new ones from now on."""
@@ -263,6 +284,43 @@ class DesignState:
 
 @briefly
 @dataclass(frozen=True)
+class Moment:
+    """A design between a decision and the measurement of its lines, or at its end.
+
+    Parameters
+    ----------
+    trace : DesignTrace
+        Lines so far.
+    steps : sequence of DesignStep
+        What was decided and will be measured; empty at the end.
+    forecast : Forecast
+        What is predicted now.
+    where : InferredSlices
+        The slices with their posteriors.
+    """
+
+    trace: DesignTrace
+    steps: Sequence[DesignStep]
+    forecast: Forecast
+    where: InferredSlices
+
+    @property
+    def number(self) -> int:
+        """Decisions before."""
+        return sum(step.choice.pending == 0 for step in self.trace.steps)
+
+    def frame(self) -> Frame | None:
+        """The image of the first slice as it is known now; None where nothing was inferred."""
+        if not len(self.where.means):
+            return None
+        magnitude, deviation = self.where.picture()
+        error, following = self.forecast.predicted_error, tuple(step.line for step in self.steps)
+        known = None if self.forecast.tested == 0 else scaled_to(error, magnitude, deviation)
+        return Frame(self.number, self.trace.lines, following, magnitude, known, error)
+
+
+@briefly
+@dataclass(frozen=True)
 class DesignEngine:
     """Settings of a sequential design over one or several slices that share one mask.
 
@@ -291,6 +349,9 @@ class DesignEngine:
         state that `run` showed last goes on from there.
     image_error : callable, optional
         Fills `Forecast.image_error` where a stop rule requests it (`StopRule.needs_image_error`).
+    watch : callable, optional
+        Sees every `Moment`: after each decision, and at the end where the design infers once more. The design does
+        not depend on it.
 
     Raises
     ------
@@ -307,6 +368,7 @@ class DesignEngine:
     refined: Refined | None = None
     measure: Measuring | None = None
     image_error: ImageError | None = None
+    watch: Callable[[Moment], None] | None = None
 
     def __post_init__(self) -> None:
         require_instance(Strategy, wanted="a strategy, for example make_strategy('calibrated')", strategy=self.strategy)
@@ -380,7 +442,9 @@ class DesignEngine:
         design = _Design(self, slices, state, target, stop, where or InferredSlices())
         while design.left:
             steps = design.decide()
-            if design.rule(steps[0].forecast):
+            ended = design.rule(steps[0].forecast)
+            design.show([] if ended else steps, steps[0].forecast)
+            if ended:
                 return replace(design.state, trace=replace(design.state.trace, declined=steps[0]))
             if self.measure is not None:
                 self.measure(steps)
@@ -436,6 +500,11 @@ class _Design:
     def map_count(self) -> int:
         """How many of the first lines coil maps rest on which are not known."""
         return map_lines(self.candidates.n_start, len(self.candidates.acquired))
+
+    def show(self, steps: Sequence[DesignStep], forecast: Forecast) -> None:
+        """Show the design as it is now to whoever watches."""
+        if self.engine.watch is not None:
+            self.engine.watch(Moment(self.state.trace, steps, forecast, self.where))
 
     def infer(self) -> list[Cost]:
         """Infer every slice from the lines so far; returns the costs, none for strategies without a posterior."""
@@ -578,6 +647,8 @@ class _Design:
             elif self.rule.looks_ahead:
                 end = self._with_least_error(end)
         known = self._with_image_error(end, 0.0)
+        if self.engine.strategy.predicts:
+            self.show([], known)
         closing = known if self.engine.strategy.predicts or known is not end else None
         return replace(self.state, trace=replace(self.state.trace, closing=closing))
 

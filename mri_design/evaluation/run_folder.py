@@ -44,6 +44,8 @@ STATE = "state.npz"
 """What a finished design leaves, so that one of more lines can go on from it."""
 CHECKPOINT = "checkpoint.npz"
 """File of an unfinished design."""
+FRAMES = "frames.npz"
+"""Images of a design along its way."""
 PROGRESS = "progress.json"
 """File of an unfinished comparison."""
 EVERY = 1.0

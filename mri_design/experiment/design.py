@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.design.engine import DesignEngine, DesignState, ImageError, InferredSlices, Measuring, Refined
+from mri_design.design.engine import DesignEngine, DesignState, ImageError, InferredSlices, Measuring, Moment, Refined
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import Forecast, relative_error
 from mri_design.errors import InputError, option, require_counts, require_instance, require_working, sequence_of
@@ -142,11 +142,14 @@ class DesignOptions:
         Where a scanner is at work: has it measure lines and fills the slices, see `DesignEngine`.
     image_error : ImageError, optional
         For stop rules that ask how wrong the image is (`StopRule.by_image`).
+    watch : callable, optional
+        Sees every `Moment` of the design.
 
     Raises
     ------
     InputError
-        For a draw that is not a whole number of zero or more, or a rule, callback or measurement that cannot be called.
+        For a draw that is not a whole number of zero or more, or a rule, callback, measurement or watcher that cannot
+        be called.
     """
 
     draw: int = 0
@@ -157,6 +160,7 @@ class DesignOptions:
     closing: bool = False
     measure: Measuring | None = None
     image_error: ImageError | None = None
+    watch: Callable[[Moment], None] | None = None
 
     def __post_init__(self) -> None:
         require_counts(draw=self.draw, least=0)
@@ -166,6 +170,8 @@ class DesignOptions:
             require_working(callback=self.callback, wanted="a function of the state", takes=1)
         if self.measure is not None:
             require_working(measure=self.measure, wanted="a function of the decisions", takes=1)
+        if self.watch is not None:
+            require_working(watch=self.watch, wanted="a function of a Moment", takes=1)
         if self.checkpoint is not None:
             require_instance(Checkpoint, wanted="a Checkpoint(path, identity)", checkpoint=self.checkpoint)
 
@@ -237,7 +243,7 @@ def design_lines(
     engine: DesignEngine, slices: Sequence[SliceModel], start: Sequence[int], target: int, options: DesignOptions
 ) -> DesignState:
     """`run_design` once its settings are known, from its first lines on or from where a checkpoint stands."""
-    engine = replace(engine, measure=options.measure, image_error=options.image_error)
+    engine = replace(engine, measure=options.measure, image_error=options.image_error, watch=options.watch)
     checkpoint, callback = options.checkpoint, options.callback
     resumed = checkpoint is not None and checkpoint.path.exists()
     state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, start)

@@ -45,7 +45,7 @@ from mri_design.kinds import KINDS
 from mri_design.model.sparsity import Companion
 from mri_design.readouts import LineReadouts
 from mri_design.runs.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
-from mri_design.runs.design import DesignResult, concluded
+from mri_design.runs.design import DesignResult, KeptFrames, concluded
 from mri_design.runs.design_report import report_design
 from mri_design.runs.design_request import DesignRequest
 from mri_design.runs.provenance import phrase, tell_part, warn_of_maps, warn_of_noise
@@ -275,6 +275,7 @@ class _Live:
         self._give_up([line for message in earlier["lost"] for line in message["lines"]])
         self._first = self._start()
         self._scan, self._companions = self._calibrated(companions)
+        self._frames = KeptFrames(keep)
         self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions))
         model = self._scan.slice_model(0, **self._recipe.slice_settings)
         self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
@@ -403,6 +404,7 @@ class _Live:
             closing=True,
             measure=self._measure,
             image_error=self._looks,
+            watch=self._frames,
         )
         plan = replace(self._plan, strategy=self._strategy)
         engine = design_engine(plan, self._recipe, design_seed(self._work.seed))
@@ -464,7 +466,7 @@ class _Live:
         calibrated = replace(calibrated, companions=(*self._companions, *within))
         end = DesignEnd.of(state.trace, self._request.stop, self._most, self._encoding)
         result = concluded(self._request, state, end, scan, calibrated, work, None if within else image)
-        return replace(result, steered_by=self._steered_by)
+        return replace(result, steered_by=self._steered_by, frames=self._frames.frames)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:
         """Frames around that of the design, as far as their readouts came in the same stream."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from mri_design.brief import briefly
-from mri_design.design import DesignEngine, DesignState, DesignTrace
+from mri_design.design import DesignEngine, DesignState, DesignTrace, Moment
+from mri_design.design.frames import MEMBERS, Frame, arrays_of, frames_of, is_kept, with_frame
+from mri_design.errors import InputError
 from mri_design.evaluation import predictions
+from mri_design.evaluation.run_folder import FRAMES
 from mri_design.experiment import design, extent, reconstruction
 from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import IMAGINARY_RATIO
@@ -57,6 +61,8 @@ class DesignResult:
         Slices that share the mask and had no say in it, as they show noise only.
     steered_by : str
         The other image of the object that had a say in the mask; empty where none had.
+    frames : tuple of Frame
+        Images along the design, the last one of all lines; empty for strategies that infer none.
     """
 
     request: DesignRequest
@@ -71,6 +77,7 @@ class DesignResult:
     numbers: Sequence[int] = (0,)
     noise_only: Sequence[int] = ()
     steered_by: str = ""
+    frames: tuple[Frame, ...] = ()
 
     @property
     def ended(self) -> str:
@@ -97,6 +104,33 @@ class DesignResult:
 _phrase = partial(phrase, template="design")
 
 
+class KeptFrames:
+    """Frames of a design, some of which are kept while it runs: a killed one goes on with them.
+
+    Parameters
+    ----------
+    keep : Keep
+        Where to.
+
+    Attributes
+    ----------
+    frames : tuple of Frame
+        Evenly spread over the decisions so far (`with_frame`).
+    """
+
+    def __init__(self, keep: Keep) -> None:
+        self._keep, self.frames = keep, tuple[Frame, ...]()
+        with suppress(InputError, KeyError, OSError):  # the design needs none of them
+            self.frames = frames_of(keep.arrays(FRAMES, MEMBERS))
+
+    def __call__(self, moment: Moment) -> None:
+        """Keep the frame of a moment, if it is one of those that are kept."""
+        if (not moment.steps or is_kept(moment.number)) and (frame := moment.frame()) is not None:
+            before = [one for one in self.frames if frame.lines[: len(one.lines)] == one.lines]
+            self.frames = with_frame(before, frame)
+            self._keep.keep_arrays(FRAMES, arrays_of(self.frames))
+
+
 def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInput | None = None) -> DesignResult:
     """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
 
@@ -114,7 +148,8 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
     keep.begin()
     looks = design.ImageErrors(recipe, work.seed, slices.companions)
     engine = design.design_engine(slices.plan, recipe, extent.design_seed(work.seed))
-    state = _choose_lines(request, slices, engine, looks, work, keep)
+    frames = KeptFrames(keep)
+    state = _choose_lines(request, slices, engine, looks, frames, work, keep)
     lines = state.trace.lines
     scans, truths = slices.seen_from(lines)
     warn_of_maps(scans[0], work.progress)
@@ -141,6 +176,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
         numbers=slices.numbers,
         noise_only=slices.noise_only,
         steered_by=slices.steered_by,
+        frames=frames.frames,
     )
 
 
@@ -149,6 +185,7 @@ def _choose_lines(
     slices: DesignSlices,
     engine: DesignEngine,
     looks: design.ImageErrors,
+    frames: KeptFrames,
     work: Work,
     keep: Keep,
 ) -> DesignState:
@@ -170,7 +207,7 @@ def _choose_lines(
         show(len(state.trace.lines) - start, extent.lines_expected(state.trace, stop, most) - start)
 
     options = design.DesignOptions(
-        stop=stop, checkpoint=checkpoint, callback=after_line, closing=True, image_error=looks
+        stop=stop, checkpoint=checkpoint, callback=after_line, closing=True, image_error=looks, watch=frames
     )
     with Workers(None, min(work.jobs, len(shown)), work.executor if len(shown) > 1 else LOCAL) as workers:
         state = design_among(workers, engine, shown, slices.start, most, options)

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.design.frames import arrays_of
 from mri_design.design.trace import DesignStep, DesignTrace, Forecast
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.pictures import object_top, scale_top
 from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information, score_unit
-from mri_design.evaluation.run_folder import CHECKPOINT, STATE, RunFolder
+from mri_design.evaluation.run_folder import CHECKPOINT, FRAMES, STATE, RunFolder
 from mri_design.experiment.extent import Acquisition
 from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.strategies import ORACLES, explained, strategy_label
@@ -77,6 +78,8 @@ def report_design(
     facts = image_sections.image_facts(folder, known, result.images)
     facts |= design_facts(folder, result.account, readouts, known.slice_model.noise_variance)
     facts |= acquisition_facts(folder, result.acquisition)
+    if result.frames:
+        folder.write_archive(FRAMES, arrays_of(result.frames))
     if shots is not None:
         save_trajectory(folder, trace, known, shots)
     account, weight = account_of(image.reconstruction) | dict(extra or {}), final_weight(trace)

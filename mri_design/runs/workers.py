@@ -577,6 +577,9 @@ class ResidentSlices(InferredSlices):
     def each(self, function: Callable[..., Answer], *arguments: Any) -> list[Answer]:
         return self.ask(function, dict.fromkeys(self._numbers, arguments))
 
+    def picture(self) -> tuple[Any, Any]:
+        return self.ask(SliceInference.picture, {0: ()})[0]
+
     def update(self, lines: tuple[int, ...], map_count: int) -> list[Cost]:
         self.inferences += 1
         return super().update(lines, map_count)

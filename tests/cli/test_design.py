@@ -22,7 +22,7 @@ def test_the_folder_holds_what_is_promised_and_nothing_else(designed: Designed) 
     out, _ = designed
     names = {path.name for path in out.iterdir()}
     arrays, tables = (
-        "mask.npy recon.npy std.npy state.npz result.npz",
+        "mask.npy recon.npy std.npy state.npz result.npz frames.npz",
         "lines metrics prediction-lines prediction scores steps",
     )
     written = {*arrays.split(), *(f"{name}.csv" for name in tables.split()), "manifest.json", "report.html"}
@@ -75,7 +75,12 @@ def cut(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
         result = run("design", "scan.npz", *OPTIONS, "--out", out)
     assert result.exit_code == 130
     assert result.stderr.endswith("mri-design design scan.npz --lines 12 --out 'a b' --resume\n")
-    assert sorted(path.name for path in out.iterdir()) == [".mri-design.json", ".progress.json", "checkpoint.npz"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        ".mri-design.json",
+        ".progress.json",
+        "checkpoint.npz",
+        "frames.npz",
+    ]
     return out
 
 
@@ -84,7 +89,7 @@ def test_an_interrupted_design_is_resumed_to_the_same_lines(
 ) -> None:
     stopped = copytree(cut, tmp_path / "stopped")
     run("design", "scan.npz", *OPTIONS, "--out", stopped, "--resume", code=0)
-    for name in ("lines.csv", "mask.npy", "recon.npy", "prediction.csv"):
+    for name in ("lines.csv", "mask.npy", "recon.npy", "prediction.csv", "frames.npz"):
         assert (stopped / name).read_bytes() == (designed[0] / name).read_bytes()
     assert not (stopped / "checkpoint.npz").exists()
 

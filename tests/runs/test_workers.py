@@ -247,9 +247,13 @@ class DrawsAgain(ByHand):
 @pytest.mark.parametrize("strategy", ["information-gain", *slow_cases("calibrated"), DrawsAgain(), ByHand()])
 def test_the_design_is_that_of_this_process(slices, recipe, strategy, two, tmp_path):
     """Also in blocks of which the last one is cut off, so that the state before it is kept."""
-    closing = isinstance(strategy, str)
-    here = design(slices, recipe, strategy=strategy, closing=closing)
-    there = design(slices, recipe, two, strategy, closing=closing)
+    closing, frames = isinstance(strategy, str), (list[Any](), list[Any]())
+    watches = [lambda moment, seen=seen: seen.append(moment.frame()) for seen in frames]
+    here = design(slices, recipe, strategy=strategy, closing=closing, watch=watches[0])
+    there = design(slices, recipe, two, strategy, closing=closing, watch=watches[1])
+    for one, other in zip(*frames, strict=True):
+        np.testing.assert_array_equal(one.magnitude, other.magnitude)
+        np.testing.assert_equal(one.deviation, other.deviation)
     if strategy == "information-gain":
         blocks = recipe.replacing("design", block=3)
         states = [Checkpoint(tmp_path / f"{name}.npz", "me") for name in "ab"]
