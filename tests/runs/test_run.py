@@ -98,7 +98,7 @@ def test_a_seed_makes_another_run_and_processes_do_not(run: Run) -> None:
 def test_computing_leaves_the_writing_to_the_report(run: Run, tiny: Recipe) -> None:
     request = DesignRequest("phantom:brain", tiny.replacing("design", start=4), 6)
     result = design_scan(request, run, FolderKeep(run, request.record(run)))
-    assert visible(run) == {KEPT}
+    assert visible(run) == {KEPT, "frames.npz"}
     ended = run.save(request.record(run), report_design(run.folder, result))
     assert (ended.chosen, ended.error) == (result.trace.lines, result.images[0].error) and str(ended.error)
     assert KEPT not in visible(run) and {"lines.csv", "recon.npy", "report.html", "manifest.json"} <= visible(run)
