@@ -82,7 +82,7 @@ def call(words: Sequence[str]) -> int:
     if verb is not None and "--help" in words:
         _describe(verb)
     try:
-        function, bound, _ = app.parse_args(list(words), print_error=False, exit_on_error=False)
+        function, bound, _ = app.parse_args(_with_values(words), print_error=False, exit_on_error=False)
     except CycloptsError as error:
         terminal.warn(_wrong_word(error))
         return terminal.WRONG_USAGE
@@ -100,6 +100,12 @@ def call(words: Sequence[str]) -> int:
         code, text = terminal.INTERRUPTED, f"interrupted; {str(interruption) or again}"
     terminal.warn(text)
     return code
+
+
+def _with_values(words: Sequence[str]) -> list[str]:
+    """What was typed, with the value of options that need none to be typed."""
+    pairs = zip(words, [*words[1:], "-"], strict=True)
+    return [f"{word}=0" if word == "--live" and after.startswith("-") else word for word, after in pairs]
 
 
 def _wrong_word(error: CycloptsError) -> str:

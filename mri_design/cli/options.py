@@ -25,6 +25,7 @@ from mri_design.registry import BART, READERS
 
 if TYPE_CHECKING:
     from mri_design.experiment.inputs import GivenMaps
+    from mri_design.runs.live import Live
     from mri_design.runs.store import Run
     from mri_design.runs.stored_run import Stored
 
@@ -81,6 +82,7 @@ Json = Annotated[bool, Parameter(name="--json", group=RUN)]
 Quiet = Annotated[bool, Parameter(group=RUN)]
 Overwrite = Annotated[bool, Parameter(group=RUN)]
 Seed = Annotated[int, whole(0, group=RUN)]
+Page = Annotated[str | None, Parameter(metavar="[HOST:]PORT", group=RUN)]
 
 
 @Parameter(name="*")
@@ -350,6 +352,23 @@ class Destination:
     def page(self) -> Path:
         """What to open: the report, or the folder of a run without one."""
         return self.out if self.no_report else self.out / "report.html"
+
+
+def watched(run: Run, live: Live | None) -> Run:
+    """The run as its page shows it, too; its address is printed whatever is left out."""
+    if live is None:
+        return run
+    terminal.say(f"live page: {live.url}", where=sys.stderr)
+    before = run.progress
+
+    def told(tell: Callable[[str], None]) -> Callable[[str], None]:
+        def both(text: str) -> None:
+            tell(text)
+            live.note(text)
+
+        return both
+
+    return replace(run, live=live, progress=replace(before, say=told(before.say), warn=told(before.warn)))
 
 
 @Parameter(name="*")

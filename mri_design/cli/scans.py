@@ -76,6 +76,7 @@ def design(
     settings: Settings = Settings(),
     encoding: Annotated[str | None, Parameter(group=options.LINES, metavar="NAME")] = None,
     order: Annotated[str | None, Parameter(group=options.LINES, metavar="NAME")] = None,
+    live: options.Page = None,
     as_json: options.Json = False,
 ) -> int:
     """Decide which lines of INPUT to measure, in order, and reconstruct the image from them.
@@ -102,6 +103,8 @@ def design(
     order : str
         Order of measurement: as-chosen, ascending, centre-out (within each train), or interleaved (each train covers
         k-space); interleaved:4 measures the centre at the fourth echo.
+    live : str
+        Show the design while it runs, as a page at this port; without a number at a free one.
     as_json : bool
         Print the result as one JSON document; everything else goes to stderr.
 
@@ -119,7 +122,12 @@ def design(
     A mask: mri-design design 256x180 --strategy poisson-disc --acceleration 8 --start 24 --out mask
     """
     if _GRID.fullmatch(source) and not Path(source).exists():
-        spare = {"--slices": slices not in (None, "0"), "--with": companions, "--maps": calibration.maps}
+        spare = {
+            "--slices": slices not in (None, "0"),
+            "--with": companions,
+            "--maps": calibration.maps,
+            "--live": live,
+        }
         if given := [name for name, value in spare.items() if value]:
             raise UsageError(f"{given[0]}: INPUT is a grid, which has no images and no coils: leave it out")
         bare = replace(choice, start=None)  # of a mask it may be 0
@@ -132,6 +140,7 @@ def design(
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.design_report import design_in_folder
     from mri_design.runs.design_request import DesignRequest
+    from mri_design.runs.live import opened
 
     require_no_slices(source, "give {0} --slices {1}")
     recipe = choice.recipe(settings, calibration, encoding=encoding, order=order).with_strategy(choice.strategy)
@@ -144,8 +153,8 @@ def design(
         slices=SliceChoice(slices),
         companions=options.check_with(companions, recipe),
     )
-    with to.opened(CHECKPOINT, aloud=not as_json) as run:
-        ended = design_in_folder(request, run)
+    with opened(live) as page, to.opened(CHECKPOINT, aloud=not as_json) as run:
+        ended = design_in_folder(request, options.watched(run, page))
     if as_json:
         terminal.print_json(options.result_of(to, ended))
     return to.ended(count_text(len(ended.chosen), KINDS[recipe.design.encoding].unit), ended, aloud=not as_json)
@@ -273,6 +282,7 @@ def adapt(
     calibration: Calibration = Calibration(),
     companions: options.Companions = None,
     settings: Settings = Settings(),
+    live: options.Page = None,
     host: Annotated[str, Parameter(group=_SCANNER)] = "127.0.0.1",
     timeout: Annotated[float, Parameter(group=_SCANNER, metavar="S")] = 10.0,
     requests: Annotated[int, whole(1, group=_SCANNER)] = 3,
@@ -296,6 +306,9 @@ def adapt(
     companions : list of str
         Another image of the object, read before any line is requested, that the prior then knows; a repeat
         also steers the lines. frames are what the same MRD stream measured before.
+    live : str
+        Show the image, its error bars and the lines while they come in, as a page at this port; without a number at a
+        free one. The page of 127.0.0.1 is for this machine alone.
     host : str
         Address to listen at. Others than 127.0.0.1 let other machines in, without a password.
     timeout : float
@@ -315,6 +328,7 @@ def adapt(
     """
     from mri_design.experiment.inputs import SliceChoice
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, run_adapt
+    from mri_design.runs.live import opened
 
     if (source is None) == (listen is None):
         raise UsageError("where do readouts come from? Give a file or -, or --listen PORT")
@@ -337,8 +351,12 @@ def adapt(
         _require_stream(Path(source))
     if source is not None and Path(source).resolve() == (to.out / JOURNAL).resolve():
         raise UsageError(f"{JOURNAL} of that folder is where this run writes what arrives; give another --out")
-    with to.opened(JOURNAL, aloud=False) as run, _connections(source, host, listen, to.quiet) as connections:
-        ended = run_adapt(connections, request, run)
+    with (
+        opened(live) as page,
+        to.opened(JOURNAL, aloud=False) as run,
+        _connections(source, host, listen, to.quiet) as connections,
+    ):
+        ended = run_adapt(connections, request, options.watched(run, page))
     return to.ended(f"{len(ended.chosen)} lines", ended, aloud=False)
 
 

@@ -12,6 +12,7 @@ from .calibrated import line_features as line_features
 from .calibrated import sample_features as sample_features
 from .calibrated import shipped_error_model as shipped_error_model
 from .calibrated import weight_of_side_information as weight_of_side_information
+from .engine import Amount as Amount
 from .engine import DesignEngine as DesignEngine
 from .engine import DesignState as DesignState
 from .engine import ImageError as ImageError

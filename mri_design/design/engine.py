@@ -282,6 +282,29 @@ class DesignState:
         return replace(self, warm=tuple(self.warm))
 
 
+@dataclass
+class Amount:
+    """How many lines a design has in the end, which whoever watches it may change while it runs.
+
+    Parameters
+    ----------
+    most : int
+        Lines in the end, those of the start included, as far as so many can be measured.
+    least : int
+        No stop rule ends the design before it has so many.
+    enough : bool
+        Whether the design ends with the lines that it has, once those that were decided on are measured.
+    """
+
+    most: int
+    least: int = 0
+    enough: bool = False
+
+    def add(self, more: int, measured: int) -> None:
+        """Let a design with so many ``measured`` lines have so many ``more`` than it would have had."""
+        self.most, self.least, self.enough = self.most + more, max(self.least, measured) + more, False
+
+
 @briefly
 @dataclass(frozen=True)
 class Moment:
@@ -352,6 +375,8 @@ class DesignEngine:
     watch : callable, optional
         Sees every `Moment`: after each decision, and at the end where the design infers once more. The design does
         not depend on it.
+    amount : Amount, optional
+        How many lines are wanted, instead of the number that `run` is given: it is asked before every decision.
 
     Raises
     ------
@@ -369,6 +394,7 @@ class DesignEngine:
     measure: Measuring | None = None
     image_error: ImageError | None = None
     watch: Callable[[Moment], None] | None = None
+    amount: Amount | None = None
 
     def __post_init__(self) -> None:
         require_instance(Strategy, wanted="a strategy, for example make_strategy('calibrated')", strategy=self.strategy)
@@ -440,9 +466,9 @@ class DesignEngine:
             Where there are not that many lines, or those so far break the constraints.
         """
         design = _Design(self, slices, state, target, stop, where or InferredSlices())
-        while design.left:
+        while design.wants_more():
             steps = design.decide()
-            ended = design.rule(steps[0].forecast)
+            ended = design.may_be_ended and design.rule(steps[0].forecast)
             design.show([] if ended else steps, steps[0].forecast)
             if ended:
                 return replace(design.state, trace=replace(design.state.trace, declined=steps[0]))
@@ -495,6 +521,22 @@ class _Design:
     def left(self) -> int:
         """How many are still to be chosen."""
         return self.candidates.target - len(self.candidates.acquired)
+
+    def wants_more(self) -> bool:
+        """Whether any are, of the number that is wanted now."""
+        amount, known = self.engine.amount, self.candidates
+        if amount is not None:
+            there = len(known.acquired)
+            most = min(amount.most, known.constraints.most_lines(known.measurable, known.acquired))
+            target = there if amount.enough else max(there, most)
+            self.candidates = known if target == known.target else replace(known, target=target)
+        return self.left > 0
+
+    @property
+    def may_be_ended(self) -> bool:
+        """Whether a rule may end the design now."""
+        amount = self.engine.amount
+        return amount is None or len(self.candidates.acquired) >= amount.least
 
     @property
     def map_count(self) -> int:

@@ -95,13 +95,29 @@ def write_page(
         return Markup(inline(svg, f"f{next(numbers)}-", _plain(caption)))
 
     frame: dict[str, object] = dict.fromkeys(("command", "made", "version", "files", "manifest"))
-    script = "\n" + resources.files("mri_design.evaluation").joinpath("page.js").read_text("utf-8")
-    digest = b64encode(sha256(script.encode()).digest()).decode()  # in the page's policy: no other script runs
-    template = _templates().get_template(f"{page.template}.html.j2")
     context = frame | facts | dict(page.facts) | {"kept": kept, "warnings": warnings}
     with _rarely_collected():
-        text = template.render(context, script=script, digest=digest)
+        text = html_of(page.template, context, script="page")
     write_text(path, text)
+
+
+def html_of(template: str, facts: Mapping[str, object], script: str = "") -> str:
+    """A page, or a part of one, as text: pages/TEMPLATE.html.j2 with its facts.
+
+    Parameters
+    ----------
+    template : str
+        Name of the template.
+    facts : mapping of str to object
+        What it speaks of; text in them is escaped.
+    script : str
+        Name of its script in this package, the only one that the page's policy lets run.
+    """
+    code, found = "", resources.files("mri_design.evaluation")
+    if script:
+        code = "\n" + found.joinpath(f"{script}.js").read_text("utf-8")
+    digest = b64encode(sha256(code.encode()).digest()).decode()
+    return _templates().get_template(f"{template}.html.j2").render(facts, script=code, digest=digest)
 
 
 @contextmanager

@@ -46,6 +46,8 @@ CHECKPOINT = "checkpoint.npz"
 """File of an unfinished design."""
 FRAMES = "frames.npz"
 """Images of a design along its way."""
+AMOUNT = "amount.json"
+"""How many lines are wanted of an unfinished design, where whoever watched it changed that."""
 PROGRESS = "progress.json"
 """File of an unfinished comparison."""
 EVERY = 1.0

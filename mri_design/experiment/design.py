@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from mri_design.brief import briefly
-from mri_design.design.engine import DesignEngine, DesignState, ImageError, InferredSlices, Measuring, Moment, Refined
+from mri_design.design.engine import (
+    Amount,
+    DesignEngine,
+    DesignState,
+    ImageError,
+    InferredSlices,
+    Measuring,
+    Moment,
+    Refined,
+)
 from mri_design.design.strategy import Strategy
 from mri_design.design.trace import Forecast, relative_error
 from mri_design.errors import InputError, option, require_counts, require_instance, require_working, sequence_of
@@ -144,6 +153,8 @@ class DesignOptions:
         For stop rules that ask how wrong the image is (`StopRule.by_image`).
     watch : callable, optional
         Sees every `Moment` of the design.
+    amount : Amount, optional
+        How many lines are wanted, where that may change.
 
     Raises
     ------
@@ -161,6 +172,7 @@ class DesignOptions:
     measure: Measuring | None = None
     image_error: ImageError | None = None
     watch: Callable[[Moment], None] | None = None
+    amount: Amount | None = None
 
     def __post_init__(self) -> None:
         require_counts(draw=self.draw, least=0)
@@ -243,7 +255,8 @@ def design_lines(
     engine: DesignEngine, slices: Sequence[SliceModel], start: Sequence[int], target: int, options: DesignOptions
 ) -> DesignState:
     """`run_design` once its settings are known, from its first lines on or from where a checkpoint stands."""
-    engine = replace(engine, measure=options.measure, image_error=options.image_error, watch=options.watch)
+    from_options = {name: getattr(options, name) for name in ("measure", "image_error", "watch", "amount")}
+    engine = replace(engine, **from_options)
     checkpoint, callback = options.checkpoint, options.callback
     resumed = checkpoint is not None and checkpoint.path.exists()
     state = load_state(checkpoint) if checkpoint is not None and resumed else engine.begin(slices, start)

@@ -374,9 +374,9 @@ class DesignEnd:
 
     Parameters
     ----------
-    how : {"", "start alone", "stopped", "never asked", "all measured"}
-        Nothing to say; nothing was chosen; a rule ended it; a rule could not, as there was nothing to choose; or all
-        that it could have were measured.
+    how : {"", "start alone", "stopped", "never asked", "all measured", "by hand"}
+        Nothing to say; nothing was chosen; a rule ended it; a rule could not, as there was nothing to choose; all
+        that it could have were measured; or whoever watched it had enough.
     lines, chosen, most : int
         Lines in the end, those of them that were chosen, and lines it could have had.
     facts : tuple of StopFact
@@ -389,7 +389,7 @@ class DesignEnd:
         How many slices the rule took together, and how many share the lines.
     """
 
-    how: Literal["", "start alone", "stopped", "never asked", "all measured"]
+    how: Literal["", "start alone", "stopped", "never asked", "all measured", "by hand"]
     lines: int
     chosen: int
     most: int
@@ -399,9 +399,13 @@ class DesignEnd:
     slices: tuple[int, int] = (1, 1)
 
     @classmethod
-    def of(cls, trace: DesignTrace, rule: StopRule | None, most: int, readouts: Readouts) -> DesignEnd:
-        """The end of a finished design, by the rule it ran with."""
+    def of(
+        cls, trace: DesignTrace, rule: StopRule | None, most: int, readouts: Readouts, by_hand: bool = False
+    ) -> DesignEnd:
+        """The end of a finished design, by the rule it ran with, or ``by_hand``."""
         counts = len(trace.lines), len(trace.steps), most
+        if by_hand and trace.declined is None and len(trace.lines) < most:
+            return cls("by hand", *counts)
         if rule is None:  # sets of shots begin with all they have
             return cls("start alone" if not trace.steps and readouts.kind.on_grid else "", *counts)
         if trace.declined is not None:
@@ -419,7 +423,7 @@ class DesignEnd:
     @property
     def target(self) -> Literal["", "missed", "met", "met at the start"]:
         """How the design stands to the rule that could end it; empty without one."""
-        if self.how in ("", "start alone"):
+        if self.how in ("", "start alone", "by hand"):
             return ""
         if not self.reached or self.missed:
             return "missed"

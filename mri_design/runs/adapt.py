@@ -30,12 +30,10 @@ from mri_design.experiment.calibration import calibrate, estimates_own_maps, wit
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.design import DesignOptions, ImageErrors, design_engine, design_lines
 from mri_design.experiment.extent import (
-    DesignEnd,
     DesignPlan,
     calibration_for,
     centre_for_maps,
     design_seed,
-    lines_expected,
     require_lines,
 )
 from mri_design.experiment.inputs import with_given
@@ -45,12 +43,13 @@ from mri_design.kinds import KINDS
 from mri_design.model.sparsity import Companion
 from mri_design.readouts import LineReadouts
 from mri_design.runs.companions import SUCCESSIVE, OtherFrame, companions_within, frame_of_design, steering_image
-from mri_design.runs.design import DesignResult, KeptFrames, concluded
+from mri_design.runs.design import DesignResult, concluded
 from mri_design.runs.design_report import report_design
 from mri_design.runs.design_request import DesignRequest
 from mri_design.runs.provenance import phrase, tell_part, warn_of_maps, warn_of_noise
 from mri_design.runs.store import FolderKeep, Record, Report, Run, carry_out
 from mri_design.runs.stored_run import Stored
+from mri_design.runs.watching import DesignWatch
 from mri_design.runs.work import Work
 from mri_design.runs.workers import LostPieceError
 from mri_design.scan.calibration import find_centre, given_centre, strongest_of_lines
@@ -275,7 +274,8 @@ class _Live:
         self._give_up([line for message in earlier["lost"] for line in message["lines"]])
         self._first = self._start()
         self._scan, self._companions = self._calibrated(companions)
-        self._frames = KeptFrames(keep)
+        self._watch = DesignWatch(work, keep, self._most)
+        self._watch.begins(self._scan, self._encoding, request.stop)
         self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions))
         model = self._scan.slice_model(0, **self._recipe.slice_settings)
         self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
@@ -318,7 +318,7 @@ class _Live:
         state = self._state()
         acquired = self._first if state is None else state.trace.lines
         most = self._plan.rules.most_lines(self._measurable, acquired)
-        return most if self._lines is None else min(self._lines, most)
+        return most if self._lines is None else min(max(self._lines, len(acquired)), most)
 
     def _start(self) -> tuple[int, ...]:
         """The lines that the design begins with, measured."""
@@ -399,12 +399,13 @@ class _Live:
             callback=lambda s: show(
                 "designing",
                 len(s.trace.lines) - len(self._first),
-                lines_expected(s.trace, self._request.stop, self._most) - len(self._first),
+                self._watch.expected(s.trace, self._request.stop) - len(self._first),
             ),
             closing=True,
             measure=self._measure,
             image_error=self._looks,
-            watch=self._frames,
+            watch=self._watch,
+            amount=self._watch.amount,
         )
         plan = replace(self._plan, strategy=self._strategy)
         engine = design_engine(plan, self._recipe, design_seed(self._work.seed))
@@ -427,6 +428,8 @@ class _Live:
         self._fill()
         if missing:
             self._give_up(missing)
+            if self._work.live is not None:
+                self._work.live.lose(tuple(missing))
             raise LostPieceError(str(missing))
 
     def _request_lines(self, lines: Sequence[int], about: Mapping[str, object]) -> list[int]:
@@ -437,10 +440,11 @@ class _Live:
 
     def status(self, state: DesignState) -> str:
         """Why the design has fewer lines than it was to have; empty where it has them or a rule ended it."""
-        if state.trace.declined is not None or len(state.trace.lines) >= self._most:
+        count, amount = len(state.trace.lines), self._watch.amount
+        if state.trace.declined is not None or amount.enough or count >= min(self._most, amount.most):
             return ""
         why = self._scanner.ended or "the others were lost"
-        return f"{len(state.trace.lines)} of {self._most} lines measured: {why}"
+        return f"{count} of {self._most} lines measured: {why}"
 
     def concluded(self, state: DesignState, journal: Path) -> DesignResult:
         """The design and its image, with what was measured written for the other verbs.
@@ -464,9 +468,10 @@ class _Live:
         frames = self._frames_that_came(journal)
         within = companions_within({}, {0: slice_model}, frames, state.trace.lines, recipe, work)
         calibrated = replace(calibrated, companions=(*self._companions, *within))
-        end = DesignEnd.of(state.trace, self._request.stop, self._most, self._encoding)
+        end = self._watch.end_of(state.trace, self._request.stop, self._encoding)
         result = concluded(self._request, state, end, scan, calibrated, work, None if within else image)
-        return replace(result, steered_by=self._steered_by, frames=self._frames.frames)
+        self._watch.ends(state.trace, result.known, result.images[0], result.status, result.ended)
+        return replace(result, steered_by=self._steered_by, frames=self._watch.frames)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:
         """Frames around that of the design, as far as their readouts came in the same stream."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from mri_design.brief import briefly
-from mri_design.design import DesignEngine, DesignState, DesignTrace, Moment
-from mri_design.design.frames import MEMBERS, Frame, arrays_of, frames_of, is_kept, with_frame
-from mri_design.errors import InputError
+from mri_design.design import DesignEngine, DesignState, DesignTrace, Frame
 from mri_design.evaluation import predictions
-from mri_design.evaluation.run_folder import FRAMES
 from mri_design.experiment import design, extent, reconstruction
 from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import IMAGINARY_RATIO
@@ -25,6 +21,7 @@ from mri_design.runs.design_request import DesignInput, DesignRequest, DesignSli
 from mri_design.runs.image_sections import StoredImage, run_of
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import phrase, warn_of_maps
+from mri_design.runs.watching import DesignWatch
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers, design_among
 from mri_design.scan.data import KSpaceData
@@ -104,33 +101,6 @@ class DesignResult:
 _phrase = partial(phrase, template="design")
 
 
-class KeptFrames:
-    """Frames of a design, some of which are kept while it runs: a killed one goes on with them.
-
-    Parameters
-    ----------
-    keep : Keep
-        Where to.
-
-    Attributes
-    ----------
-    frames : tuple of Frame
-        Evenly spread over the decisions so far (`with_frame`).
-    """
-
-    def __init__(self, keep: Keep) -> None:
-        self._keep, self.frames = keep, tuple[Frame, ...]()
-        with suppress(InputError, KeyError, OSError):  # the design needs none of them
-            self.frames = frames_of(keep.arrays(FRAMES, MEMBERS))
-
-    def __call__(self, moment: Moment) -> None:
-        """Keep the frame of a moment, if it is one of those that are kept."""
-        if (not moment.steps or is_kept(moment.number)) and (frame := moment.frame()) is not None:
-            before = [one for one in self.frames if frame.lines[: len(one.lines)] == one.lines]
-            self.frames = with_frame(before, frame)
-            self._keep.keep_arrays(FRAMES, arrays_of(self.frames))
-
-
 def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInput | None = None) -> DesignResult:
     """Choose the lines of a scan, reconstruct from them, and hold the design's predictions against the errors.
 
@@ -148,8 +118,9 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
     keep.begin()
     looks = design.ImageErrors(recipe, work.seed, slices.companions)
     engine = design.design_engine(slices.plan, recipe, extent.design_seed(work.seed))
-    frames = KeptFrames(keep)
-    state = _choose_lines(request, slices, engine, looks, frames, work, keep)
+    watch = DesignWatch(work, keep, slices.most)
+    watch.begins(slices.scans[0], slices.plan.readouts, request.stop)
+    state = _choose_lines(request, slices, engine, looks, watch, work, keep)
     lines = state.trace.lines
     scans, truths = slices.seen_from(lines)
     warn_of_maps(scans[0], work.progress)
@@ -157,7 +128,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
     within = companions_within(slices.near, by_number, slices.frames, lines, recipe, work)
     image = looks.image_of(lines) if slices.shown is slices.slices and not within else None
     slice_model = replace(slices.slices[0].calibrated(lines), companions=(*slices.companions, *within))
-    end = extent.DesignEnd.of(state.trace, request.stop, slices.most, slices.plan.readouts)
+    end = watch.end_of(state.trace, request.stop, slices.plan.readouts)
     if recipe.design.until_error is not None:
         end = replace(end, slices=(min(len(scans), design.MOST_SLICES), len(scans)))
     result = concluded(request, state, end, scans[0], slice_model, work, image)
@@ -169,6 +140,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
         truths=truths,
         callback=partial(work.progress.show, "checking predictions"),
     )
+    watch.ends(state.trace, result.known, result.images[0], result.status, result.ended)
     return replace(
         result,
         account=predictions.DesignAccount(state.trace, checks),
@@ -176,7 +148,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
         numbers=slices.numbers,
         noise_only=slices.noise_only,
         steered_by=slices.steered_by,
-        frames=frames.frames,
+        frames=watch.frames,
     )
 
 
@@ -185,12 +157,12 @@ def _choose_lines(
     slices: DesignSlices,
     engine: DesignEngine,
     looks: design.ImageErrors,
-    frames: KeptFrames,
+    watch: DesignWatch,
     work: Work,
     keep: Keep,
 ) -> DesignState:
     """Choose the lines, and measure each in the scan; several slices are shared out among processes."""
-    start, most, stop, shown = len(slices.start), slices.most, request.stop, slices.shown
+    start, most, stop, shown = len(slices.start), max(slices.most, watch.amount.most), request.stop, slices.shown
     plan, readouts, unseen = slices.plan, slices.plan.readouts, 0
     n_coils = min(one.n_coils for one in slices.slices)
     if readouts.thinned and stop is None:
@@ -198,16 +170,22 @@ def _choose_lines(
     foreseen = request.of_shots or not plan.strategy.needs_posterior or plan.rules.max_jump is not None
     foreseen |= plan.strategy.plans_ahead(readouts, n_coils)
     begun = {"start": slices.start, "calibration": slices.calibration, "unseen": unseen}
-    checkpoint = keep.checkpoint(begun | {"most": most if foreseen else None}, most, readouts.unit)
+    checkpoint = keep.checkpoint(begun | {"most": slices.most if foreseen else None}, most, readouts.unit)
     show = partial(work.progress.show, "designing")
     if checkpoint is None or not checkpoint.path.exists():
         show(0, most - start)
 
     def after_line(state: DesignState) -> None:
-        show(len(state.trace.lines) - start, extent.lines_expected(state.trace, stop, most) - start)
+        show(len(state.trace.lines) - start, watch.expected(state.trace, stop) - start)
 
     options = design.DesignOptions(
-        stop=stop, checkpoint=checkpoint, callback=after_line, closing=True, image_error=looks, watch=frames
+        stop=stop,
+        checkpoint=checkpoint,
+        callback=after_line,
+        closing=True,
+        image_error=looks,
+        watch=watch,
+        amount=watch.amount,
     )
     with Workers(None, min(work.jobs, len(shown)), work.executor if len(shown) > 1 else LOCAL) as workers:
         state = design_among(workers, engine, shown, slices.start, most, options)

@@ -17,7 +17,7 @@ from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.pictures import object_top, scale_top
 from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information, score_unit
-from mri_design.evaluation.run_folder import CHECKPOINT, FRAMES, STATE, RunFolder
+from mri_design.evaluation.run_folder import AMOUNT, CHECKPOINT, FRAMES, STATE, RunFolder
 from mri_design.experiment.extent import Acquisition
 from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.strategies import ORACLES, explained, strategy_label
@@ -120,7 +120,7 @@ def report_design(
     if extensible and result.request.strategy.needs_posterior and shots is None:  # shots are drawn anew as a whole
         folder.rename(CHECKPOINT, STATE)
     page = Page(template, facts)
-    return Report(result=result.stored(), page=page, found=found, done=[CHECKPOINT])
+    return Report(result=result.stored(), page=page, found=found, done=[CHECKPOINT, AMOUNT])
 
 
 def design_facts(folder: RunFolder, account: DesignAccount, readouts: Readouts, noise: float) -> dict[str, Any]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from numpy.typing import NDArray
 
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint
+
+if TYPE_CHECKING:  # most runs have no page
+    from mri_design.runs.live import Live
 
 T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]
@@ -68,12 +71,15 @@ class Work:
         Callbacks.
     executor : str
         Where pieces are computed: ``local``, ``dask`` or ``dask:ADDRESS``; no result depends on it.
+    live : Live, optional
+        A page that shows a design while it runs.
     """
 
     seed: int = 0
     jobs: int = 1
     progress: Progress = Progress()
     executor: str = "local"
+    live: Live | None = None
 
     def identity(self, kind: str, choices: Mapping[str, object]) -> str:
         """Checksum of a run of this kind with these choices and this seed."""

@@ -41,7 +41,7 @@ def test_the_names_in_the_help_are_the_real_ones(run: Run) -> None:
 
 def test_a_design_has_few_options() -> None:
     arguments = application()["design"].assemble_argument_collection()
-    assert len([one for one in arguments if one.show]) + 1 <= 28  # and --help
+    assert len([one for one in arguments if one.show]) + 1 <= 29  # and --help
 
 
 HELP = "import mri_design.cli.main"

@@ -1,0 +1,100 @@
+"""What is kept of a design while it runs, and shown to whoever watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from mri_design.design import Amount, DesignTrace, Frame, Moment
+from mri_design.design.frames import MEMBERS, arrays_of, frames_of, is_kept, with_frame
+from mri_design.design.trace import StopRule
+from mri_design.errors import InputError, UsageError
+from mri_design.evaluation import plots
+from mri_design.evaluation.page import worded
+from mri_design.evaluation.plots.pictures import layout_of
+from mri_design.evaluation.run_folder import AMOUNT, FRAMES
+from mri_design.experiment.extent import DesignEnd, lines_expected
+from mri_design.readouts import Readouts
+from mri_design.runs.known_slice import KnownSlice, NamedImage, pixel_of
+from mri_design.runs.live import Watched
+from mri_design.runs.provenance import phrase
+from mri_design.runs.work import Keep, Work
+from mri_design.scan.data import KSpaceData, Scan
+
+
+class DesignWatch:
+    """What is kept of a design while it runs, so that a killed one goes on with it, and shown to whoever watches.
+
+    Parameters
+    ----------
+    work, keep : Work, Keep
+        The page, if any, and where to keep.
+    most : int
+        Lines that are wanted, unless the page had wanted others when the design was interrupted.
+
+    Attributes
+    ----------
+    amount : Amount
+        How many lines are wanted now.
+    frames : tuple of Frame
+        Evenly spread over the decisions so far (`with_frame`).
+    """
+
+    def __init__(self, work: Work, keep: Keep, most: int) -> None:
+        self._live, self._keep = work.live, keep
+        self.amount, self.frames = Amount(most), tuple[Frame, ...]()
+        with suppress(InputError, KeyError, OSError):  # the design needs none of them
+            self.frames = frames_of(keep.arrays(FRAMES, MEMBERS))
+        with suppress(UsageError):  # that of another number of lines
+            self.amount = keep.table(AMOUNT, "how many lines are wanted", _amount) or self.amount
+        self._kept = replace(self.amount)
+
+    def begins(self, scan: KSpaceData, readouts: Readouts, rule: StopRule | None) -> None:
+        """Show what is known of a calibrated scan before the first decision."""
+        if self._live is not None:
+            picture, facts = plots.Frame(layout_of(readouts, scan.orientation), pixel_of(scan)), facts_of(scan)
+            self._live.begins(Watched(scan.name, readouts, picture, rule, self.amount, facts))
+
+    def __call__(self, moment: Moment) -> None:
+        """Show a moment, and keep its frame if it is one of those that are kept."""
+        kept = not moment.steps or is_kept(moment.number)
+        frame = moment.frame() if kept or self._live is not None else None
+        if self._live is not None:
+            self._live.show(moment, frame)
+        if kept and frame is not None:
+            before = [one for one in self.frames if frame.lines[: len(one.lines)] == one.lines]
+            self.frames = with_frame(before, frame)
+            self._keep.keep_arrays(FRAMES, arrays_of(self.frames))
+        if self.amount != self._kept:
+            self._kept = replace(self.amount)
+            self._keep.keep_table(AMOUNT, asdict(self._kept))
+
+    def expected(self, trace: DesignTrace, rule: StopRule | None) -> int:
+        """How many lines the design is expected to have in the end."""
+        return max(lines_expected(trace, rule, self.amount.most), self.amount.least)
+
+    def end_of(self, trace: DesignTrace, rule: StopRule | None, readouts: Readouts) -> DesignEnd:
+        """How the finished design ended."""
+        return DesignEnd.of(trace, rule, self.amount.most, readouts, by_hand=self.amount.enough)
+
+    def ends(self, trace: DesignTrace, known: KnownSlice, made: NamedImage, *says: str) -> None:
+        """Show the image that the design has come to, and what else is to be said of its end."""
+        if self._live is not None:
+            std = None if made.reconstruction.std is None else made.reconstruction.std.astype(np.float32)
+            image = np.abs(made.reconstruction.image).astype(np.float32)
+            last = Frame(len(trace.steps), trace.lines, (), image, std)
+            words = [*says, worded("images", "errors_in_words", made.error)]
+            self._live.ends(last, ", ".join(filter(None, words)), facts_of(known.scan))
+
+
+def _amount(stored: Mapping[str, Any]) -> Amount:
+    return Amount(int(stored["most"]), int(stored["least"]), bool(stored["enough"]))
+
+
+def facts_of(scan: Scan) -> dict[str, str]:
+    """Where the noise and the coil maps of a scan are from, and how well maps predict coils that are held back."""
+    return {"noise": phrase("noise", scan.provenance.noise), "coil maps": phrase("maps", scan.provenance.maps)}

@@ -1,0 +1,87 @@
+"""`--live`: what the buttons of the page do to a run and its folder, and an address that cannot be had."""
+
+import json
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mri_design.design import Moment
+from mri_design.design.frames import Frame
+from mri_design.runs.live import Live
+from tests.cli.folders import Run, manifest, order, rows, settings
+from tests.interruptions import interrupted
+from tests.simulated_scanner import stream_of
+
+OPTIONS = ("--lines", 12, "--start", 6, "--recipe", "quick.toml", "--no-report", "--live", 0)
+
+
+@pytest.fixture
+def pressed(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
+    """Buttons that somebody presses when so many lines have been measured."""
+    buttons, show = dict[int, str](), Live.show
+
+    def shown(page: Live, moment: Moment, frame: Frame | None) -> None:
+        show(page, moment, frame)
+        if (what := buttons.pop(len(moment.trace.lines), "")) and moment.steps:
+            assert page.change(what)
+
+    monkeypatch.setattr(Live, "show", shown)
+    return buttons
+
+
+def test_enough_ends_a_design_that_says_so_and_is_complete(run: Run, tmp_path: Path, pressed: dict[int, str]) -> None:
+    pressed[8] = "enough"
+    run("design", "scan.npz", *OPTIONS, "--out", tmp_path / "run", code=0)
+    assert len(order(tmp_path / "run")) == 9
+    assert settings(tmp_path / "run")["ended"] and manifest(tmp_path / "run")["status"] == "converged"
+
+
+def test_ten_more_are_measured_also_past_an_error_that_is_reached(
+    run: Run, tmp_path: Path, pressed: dict[int, str]
+) -> None:
+    plain = ("--until-error", 0.9, *OPTIONS[2:])
+    run("design", "scan.npz", *plain[:-2], "--out", tmp_path / "plain", code=0)
+    reached = len(order(tmp_path / "plain"))
+    pressed[8] = "more"
+    run("design", "scan.npz", *plain, "--out", tmp_path / "run", code=0)
+    assert reached < 18 == len(order(tmp_path / "run"))
+
+
+def test_a_resumed_design_keeps_the_number_that_was_raised(run: Run, tmp_path: Path, pressed: dict[int, str]) -> None:
+    out = tmp_path / "run"
+    pressed[7] = "more"
+    with interrupted("calibrated", 9):
+        run("design", "scan.npz", *OPTIONS, "--out", out, code=130)
+    run("design", "scan.npz", *OPTIONS[:-2], "--out", out, "--resume", code=0)
+    assert len(order(out)) == 22 and not (out / "amount.json").exists()
+    run("design", "scan.npz", "--lines", 23, *OPTIONS[2:-2], "--out", out, "--resume", code=0)
+    assert len(order(out)) == 23
+
+
+def test_at_the_scanner_they_do_the_same(work: Path, run: Run, tmp_path: Path, pressed: dict[int, str]) -> None:
+    (tmp_path / "readouts.mrd").write_bytes(stream_of(np.load(work / "scan.npz")["kspace"][0]))
+    words = ("adapt", tmp_path / "readouts.mrd", "--lines", 8, *OPTIONS[2:])
+    pressed[7] = "more"
+    run(*words, "--out", tmp_path / "more", code=0)
+    assert len(order(tmp_path / "more")) == 18
+    pressed[7] = "enough"
+    said = run(*words, "--lines", 12, "--out", tmp_path / "enough", code=0)
+    assert len(order(tmp_path / "enough")) == 8
+    assert json.loads(said.stdout.splitlines()[-1])["status"] == "enough"
+    assert (tmp_path / "enough" / "frames.npz").exists() and rows(tmp_path / "enough" / "latency.csv")
+
+
+def test_the_address_is_printed_also_to_those_who_want_quiet(run: Run, tmp_path: Path) -> None:
+    plain = ("design", "scan.npz", *OPTIONS[:6], "--quiet", "--overwrite", "--out", tmp_path / "run")
+    for more in (["--live"], ["--live", "--no-report"]):  # without a number, at the end or before another option
+        said = run(*plain, *more, code=0)
+        assert said.stdout == "" and said.stderr.count("http://127.0.0.1:") == said.stderr.count("token=") == 1
+
+
+@pytest.mark.parametrize("verb", [("design", "scan.npz", "--lines", 8), ("adapt", "--listen", 0, "--lines", 8)])
+def test_a_port_in_use_is_refused_before_anything_else(run: Run, tmp_path: Path, verb: tuple[object, ...]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = run(*verb, "--live", taken.getsockname()[1], "--out", tmp_path / "run", code=2)
+    assert "--live" in said.stderr and not (tmp_path / "run").exists()
