@@ -158,6 +158,7 @@ def rows_of(streams: Path | None, matrix: int, lines: int, clients: int) -> Iter
                     "lines": len(chosen),
                     "same lines as design": "yes" if chosen == replayed[which] else "no",
                     "told that it is done, then closed": "yes" if heard.closed and last.get("kind") == "done" else "no",
+                    "images back": len(heard.images),
                     "seconds": round(time.monotonic() - began, 1),
                 }
 

@@ -107,20 +107,24 @@ def bytes_of(client: str, header: str, data: Data, *, config: str | None = None,
 
 
 class Heard(NamedTuple):
-    """Text messages, up to a NUL as the other clients read them, and whether the closing message came."""
+    """Text messages, up to a NUL as the other clients read them, images, and whether the closing message came."""
 
     texts: tuple[str, ...]
     closed: bool
+    images: tuple[ismrmrd.Image, ...] = ()
 
 
 def conversation(connection: socket.socket, parts: Iterable[bytes]) -> Heard:
     """Send everything while a thread listens until the other side closes, as these clients do."""
-    texts, closed = list[str](), list[bool]()
+    texts, closed, images = list[str](), list[bool](), list[ismrmrd.Image]()
 
     def listen() -> None:
         try:
-            for text in ProtocolDeserializer(connection.makefile("rb")).deserialize():
-                texts.append(str(text).split("\0", 1)[0])
+            for message in ProtocolDeserializer(connection.makefile("rb")).deserialize():
+                if isinstance(message, ismrmrd.Image):
+                    images.append(message)
+                else:
+                    texts.append(str(message).split("\0", 1)[0])
             closed.append(True)
         except (EOFError, OSError):
             pass
@@ -134,4 +138,4 @@ def conversation(connection: socket.socket, parts: Iterable[bytes]) -> Heard:
         pass
     listener.join(600)
     connection.close()
-    return Heard(tuple(texts), bool(closed))
+    return Heard(tuple(texts), bool(closed), tuple(images))

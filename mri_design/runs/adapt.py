@@ -37,6 +37,7 @@ from mri_design.experiment.extent import (
     require_lines,
 )
 from mri_design.experiment.inputs import with_given
+from mri_design.experiment.reconstruction import Image
 from mri_design.experiment.stored_designs import load_state
 from mri_design.experiment.strategies import ORACLES
 from mri_design.kinds import KINDS
@@ -57,7 +58,7 @@ from mri_design.scan.data import KSpaceData
 from mri_design.scan.io.atomic import write_npz
 from mri_design.scan.provenance import Centre
 from mri_design.scan.sampling import gapless_run
-from mri_design.scan.streaming.mrd import MrdStream, append, recorded
+from mri_design.scan.streaming.mrd import MrdStream, StreamedImage, append, recorded
 from mri_design.scan.streaming.scanner import Arrivals, Connection, LineRequest, LiveScanner, RepeatPolicy
 
 JOURNAL = "readouts.mrd"
@@ -202,14 +203,23 @@ def adapt_scan(
                 state = live.designed()
                 status = live.status(state)
                 scanner.finish({"lines": list(state.trace.lines), "status": status or "enough"})
+                result = live.concluded(state, path)
+                scanner.send_images(_going_back(result.images[0].reconstruction))
             except MriDesignError as error:
                 scanner.send({"kind": "refused", "why": str(error)})
                 raise
-    result = live.concluded(state, path)
     if status:
         work.progress.say(status)
         result = replace(result, status=status)
     return result, scanner
+
+
+def _going_back(image: Image) -> list[StreamedImage]:
+    """What the scanner gets of an image: its magnitude, and its error bars as a second series."""
+    series = [StreamedImage(np.abs(image.image), 0, "Image", "magnitude of the posterior mean")]
+    if image.std is not None:
+        series.append(StreamedImage(image.std, 1, "Quantitative", "standard deviation of each pixel"))
+    return series
 
 
 def run_adapt(connections: Iterator[Connection], request: AdaptRequest, run: Run) -> Stored:

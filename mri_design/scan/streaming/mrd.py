@@ -31,7 +31,7 @@ STREAM_LIMITS = ReadLimits(max_bytes=2**30, max_coils=256, max_side=8192, max_re
 """Bounds for a stream: on its grid and its texts."""
 _MESSAGE_BYTES = 64 * 2**20
 
-CONFIG_FILE, CONFIG_TEXT, HEADER, CLOSE, TEXT, ACQUISITION, WAVEFORM = 1, 2, 3, 4, 5, 1008, 1026
+CONFIG_FILE, CONFIG_TEXT, HEADER, CLOSE, TEXT, ACQUISITION, IMAGE, WAVEFORM = 1, 2, 3, 4, 5, 1008, 1022, 1026
 _CONFIG_FILE_BYTES = 1024
 _NUL = b"\0"
 
@@ -99,6 +99,26 @@ class NoiseReadout:
 
     samples: NDArray[np.complex64]
     dwell: float = 0.0
+
+
+@dataclass(frozen=True)
+class StreamedImage:
+    """An image that goes back to the scanner.
+
+    Parameters
+    ----------
+    pixels : float array, shape (ky, kx)
+        Not negative.
+    series : int
+        Number of its series, from 0.
+    role, comment : str
+        As MRD's attributes have them: "Image" or "Quantitative", and what is shown.
+    """
+
+    pixels: NDArray[np.floating]
+    series: int
+    role: str
+    comment: str
 
 
 @dataclass(frozen=True)
@@ -288,6 +308,25 @@ class MrdStream:
         """A text message that holds ``content`` as JSON."""
         text = json.dumps(content, allow_nan=False).encode() + self._end
         return struct.pack("<HI", TEXT, len(text)) + text
+
+    def image(self, image: StreamedImage, geometry: SliceGeometry | None) -> bytes:
+        """An image message (1022): float pixels whose rows are ky, and where they lie, if that is known."""
+        from ismrmrd import IMTYPE_MAGNITUDE, Image, Meta  # here: the import takes longer than the others
+
+        known = {"image_type": IMTYPE_MAGNITUDE, "image_index": 1, "image_series_index": image.series}
+        known["slice"] = self._wanted["slice"]
+        if geometry is not None:
+            rows, columns = image.pixels.shape
+            (down, along), names = geometry.pixel, ("position", "phase_dir", "read_dir", "slice_dir")
+            known["field_of_view"] = (columns * along, rows * down, geometry.thickness or 0.0)
+            if geometry.placed:  # else they stay zero, and nobody takes the image for one that lies somewhere
+                known |= {name: tuple(map(float, vector)) for name, vector in zip(names, geometry.vectors, strict=True)}
+        made = Image.from_array(np.ascontiguousarray(image.pixels, dtype=np.float32), **known)
+        about = {"DataRole": image.role, "ImageComment": image.comment, "SeriesDescription": image.comment}
+        made.attribute_string = Meta({**about, "ImageProcessingHistory": ["mri-design"]}).serialize()
+        parts = [struct.pack("<H", IMAGE)]
+        made.serialize_into(lambda part: parts.append(bytes(part)))
+        return b"".join(parts)
 
     def closing(self) -> bytes:
         """The message number of the end."""

@@ -129,6 +129,8 @@ class Arrivals:
         Lines that arrived, or arrived again, since the caller emptied it.
     noise : list of NoiseReadout
         Noise readouts that arrived.
+    geometry : SliceGeometry or None
+        Size and place of the slice, as the first line that knows them has it.
     counts : dict of str to int
         Numbers of readouts that were "repeated" or "left out".
 
@@ -145,7 +147,7 @@ class Arrivals:
         self.changed = set[int]()
         self.counts = {"repeated": 0, "left out": 0}
         self._kspace: NDArray[np.complex64] | None = None
-        self._geometry: SliceGeometry | None = None
+        self.geometry: SliceGeometry | None = None
         self.noise, self._dwells = list[mrd.NoiseReadout](), list[float]()
         self._peaks = np.zeros(0)
         self._imaged, self._calibration = set[int](), dict[int, mrd.LineReadout]()
@@ -253,7 +255,7 @@ class Arrivals:
         self._peaks[readout.line] = strongest_component(readout.samples)
         self.changed.add(readout.line)
         self._dwells.append(readout.dwell)
-        self._geometry = self._geometry or readout.geometry
+        self.geometry = self.geometry or readout.geometry
         # Lines with no more than round-off, compared with the strongest sample so far, were not measured.
         empty = np.flatnonzero(self.arrived & (self._peaks <= ROUND_OFF * self._peaks.max()))
         self._kspace[:, empty] = self._peaks[empty] = 0
@@ -317,7 +319,7 @@ class Arrivals:
             noise_covariance=covariance,
             header=notes,
             provenance=provenance,
-            geometry=None if self._geometry is None else (self._geometry,),
+            geometry=None if self.geometry is None else (self.geometry,),
             source=self.header.source,
         )
 
@@ -518,6 +520,13 @@ class LiveScanner:
     def finish(self, content: Mapping[str, object]) -> None:
         """Tell the scanner how the design ended."""
         self._tell({"kind": "done", **content})
+
+    def send_images(self, images: Iterable[mrd.StreamedImage]) -> None:
+        """Send a client the images, with the place of the slice; other listeners get none."""
+        present = self._present
+        for image in images if present is not None and present.replaceable else ():
+            assert present is not None
+            self._write(present, self._protocol.image(image, self.arrivals.geometry))
 
     def close(self) -> None:
         """Send a client the closing message, and stop."""
