@@ -14,10 +14,12 @@ from cyclopts import Group, Parameter
 
 from mri_design.cli import options, terminal
 from mri_design.cli.options import Calibration, Computation, Destination, Settings, whole
-from mri_design.errors import InputError, UsageError, whole_number
+from mri_design.errors import InputError, UsageError, require_numbers, whole_number
 
 if TYPE_CHECKING:
     from mri_design.experiment.recipe import Recipe
+    from mri_design.runs.adapt import AdaptRequest
+    from mri_design.scan.streaming.player import Player
     from mri_design.scan.streaming.scanner import Connection
 
 _SMALLEST, _LARGEST = 4, 4096
@@ -277,6 +279,7 @@ def adapt(
     *,
     to: Destination,
     listen: Annotated[int | None, whole(0, 65535, metavar="PORT")] = None,
+    play: Annotated[str | None, Parameter(metavar="INPUT")] = None,
     choice: Choice = Choice(),
     slices: options.Slices = "0",
     calibration: Calibration = Calibration(),
@@ -287,6 +290,7 @@ def adapt(
     timeout: Annotated[float, Parameter(group=_SCANNER, metavar="S")] = 10.0,
     requests: Annotated[int, whole(1, group=_SCANNER)] = 3,
     repeated: Annotated[Literal["first", "last"], Parameter(group=_SCANNER)] = "first",
+    pace: Annotated[float, Parameter(group=_SCANNER, metavar="S")] = 0.0,
 ) -> int:
     """Decide lines while the scanner measures them: readouts come in, the next lines go out.
 
@@ -301,6 +305,8 @@ def adapt(
         File of the messages of an MRD stream, or - for such messages from stdin.
     listen : int
         Wait for an MRD client at this TCP port; 0 takes a free one.
+    play : str
+        Play a complete scan, a file or phantom:NAME, as if a scanner measured it.
     slices : str
         The slice, by number from 0; a negative number counts from the end.
     companions : list of str
@@ -317,6 +323,8 @@ def adapt(
         Times a line is requested until it is given up.
     repeated : str
         Which readout of a line that comes again counts.
+    pace : float
+        With --play, seconds that a line takes. [default: 0]
 
     Notes
     -----
@@ -330,8 +338,9 @@ def adapt(
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, run_adapt
     from mri_design.runs.live import opened
 
-    if (source is None) == (listen is None):
-        raise UsageError("where do readouts come from? Give a file or -, or --listen PORT")
+    if [source, listen, play].count(None) != 2:
+        raise UsageError("where do readouts come from? Give a file or -, --listen PORT, or --play INPUT")
+    require_numbers(pace=pace)
     slices = slices or "0"
     if whole_number(slices) is None:
         raise UsageError(f"--slices {slices}: adapt measures one slice, by its number")
@@ -351,10 +360,11 @@ def adapt(
         _require_stream(Path(source))
     if source is not None and Path(source).resolve() == (to.out / JOURNAL).resolve():
         raise UsageError(f"{JOURNAL} of that folder is where this run writes what arrives; give another --out")
+    player = None if play is None else _player(play, request, to.seed, pace)
     with (
         opened(live) as page,
         to.opened(JOURNAL, aloud=False) as run,
-        _connections(source, host, listen, to.quiet) as connections,
+        _connections(source, host, listen, player, to.quiet) as connections,
     ):
         ended = run_adapt(connections, request, options.watched(run, page))
     return to.ended(f"{len(ended.chosen)} lines", ended, aloud=False)
@@ -374,9 +384,22 @@ def _require_stream(source: Path) -> None:
         )
 
 
+def _player(source: str, request: AdaptRequest, seed: int, pace: float) -> Player:
+    """What plays a complete scan."""
+    from mri_design.experiment.inputs import load_scan, require_grid_data
+    from mri_design.scan.data import slice_number
+    from mri_design.scan.streaming.player import Player
+
+    scan = require_grid_data(load_scan(source, request.recipe, seed), source)
+    return Player(scan, slice_number(request.index, scan.n_slices), pace)
+
+
 @contextmanager
-def _connections(source: str | None, host: str, port: int | None, quiet: bool) -> Iterator[Iterator[Connection]]:
-    """Connections that bring readouts: the standard input, a file, or clients."""
+def _connections(
+    source: str | None, host: str, port: int | None, player: Player | None, quiet: bool
+) -> Iterator[Iterator[Connection]]:
+    """Connections that bring readouts: the standard input, a file, a scan that is played, or clients."""
+    from mri_design.scan.streaming.player import play_at
     from mri_design.scan.streaming.scanner import clients, listening, one_stream
 
     if source == "-":
@@ -385,6 +408,10 @@ def _connections(source: str | None, host: str, port: int | None, quiet: bool) -
     elif source is not None:
         with open(source, "rb") as stream:
             yield one_stream(stream)
+    elif player is not None:
+        with listening("127.0.0.1", 0) as server:
+            play_at(player, server.getsockname())
+            yield clients(server)
     else:
         assert port is not None
         with listening(host, port) as server:

@@ -316,7 +316,7 @@ def mrd_header(shape: tuple[int, int], places: Places, partitions: int = 1, shot
 
 
 def readout_heads(
-    shape: tuple[int, int], places: Places, lines: Sequence[tuple[int, int]], coils: int = 1
+    shape: tuple[int, int], places: Places, lines: Sequence[tuple[int, int]], coils: int = 1, *, noise: bool = False
 ) -> NDArray[Any]:
     """Headers of readouts of full length.
 
@@ -330,6 +330,8 @@ def readout_heads(
         In the order of measurement, all of a slice in one run.
     coils : int
         Receive channels.
+    noise : bool
+        Whether they hold noise alone, and have no centre.
 
     Returns
     -------
@@ -357,6 +359,8 @@ def readout_heads(
     heads["flags"][[0, *(ends + 1)]] |= _FIRST_IN_SLICE
     heads["flags"][[*ends, -1]] |= _LAST_IN_SLICE
     heads["flags"][-1] |= _LAST_IN_MEASUREMENT
+    if noise:
+        heads["flags"], heads["center_sample"] = _NOISE, 0
     for number, place in enumerate(places):
         vectors = (place if place is not None and _placed(places) else _NO_SIZES).vectors
         for name, vector in zip(("position", "phase_dir", "read_dir", "slice_dir"), vectors, strict=True):
@@ -420,15 +424,15 @@ def mrd_scan_bytes(scan: KSpaceData, places: Sequence[SliceGeometry] | None) -> 
     heads["number_of_samples"], heads["center_sample"] = window.stop - window.start, centre - window.start
     readouts = [scan.kspace[number, :, line, window] for number, line in lines]
     if scan.noise_covariance is not None:
-        noise = _noise_of(scan.noise_covariance)
-        head = readout_heads(shape, known, lines[:1], scan.n_coils)
-        head["flags"], head["number_of_samples"], head["center_sample"] = _NOISE, noise.shape[1], 0
+        noise = noise_with(scan.noise_covariance)
+        head = readout_heads(shape, known, lines[:1], scan.n_coils, noise=True)
+        head["number_of_samples"] = noise.shape[1]
         heads, readouts = np.concatenate([head, heads]), [noise, *readouts]
         heads["scan_counter"] = np.arange(len(heads))
     return mrd_file_bytes(header, heads, readouts)
 
 
-def _noise_of(covariance: NDArray[np.complex128]) -> NDArray[np.complex64]:
+def noise_with(covariance: NDArray[np.complex128]) -> NDArray[np.complex64]:
     """Samples (coil, sample) whose covariance E[n n^H] / 2 is exactly this one."""
     coils, count = len(covariance), _NOISE_SAMPLES * len(covariance)
     power, directions = np.linalg.eigh(covariance)

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ import pytest
 import mri_design as md
 from mri_design import load_phantom
 from tests.cli.folders import Run, Spawn, manifest, order, rows, settings
+from tests.mrd_clients import Heard, bytes_of, conversation
 from tests.simulated_scanner import (
     GoneError,
+    connected,
     counter_of,
+    header_text,
     main,
     noise_readouts,
     readout,
@@ -217,3 +221,57 @@ def test_a_killed_run_goes_on_from_its_readouts_to_the_same_lines(
         run("adapt", out / "readouts.mrd", *BLIND, "--out", begun, code=2)
         run("adapt", out / "readouts.mrd", *BLIND, "--out", begun, "--resume", code=0)
         assert order(begun) == blind
+
+
+def test_a_complete_scan_is_played_as_if_a_scanner_measured_it(
+    work: Path, run: Run, tmp_path: Path, blind: list[int]
+) -> None:
+    run("adapt", "--play", "scan.npz", *BLIND, "--out", tmp_path / "blind", code=0)
+    assert order(tmp_path / "blind") == blind
+    words = ("--lines", 9, "--recipe", "known.toml", "--no-report")
+    run("adapt", "--play", "coils.npz", "--pace", 0.01, *words, "--out", tmp_path / "played", code=0)
+    run("design", "coils.npz", *words, "--out", tmp_path / "replayed", code=0)
+    assert order(tmp_path / "played") == order(tmp_path / "replayed")
+    for wrong in (("--listen", 0), ("--pace", -1)):
+        run("adapt", "--play", "scan.npz", *BLIND, *wrong, "--out", tmp_path / "no", code=2)
+
+
+def test_what_lacks_lines_cannot_be_played(work: Path, run: Run, tmp_path: Path) -> None:
+    kspace = np.load(work / "scan.npz")["kspace"].copy()
+    kspace[..., 3, :] = 0
+    np.savez(tmp_path / "half.npz", kspace=kspace, noise_variance=np.float64(4.9e-5))
+    run("adapt", "--play", tmp_path / "half.npz", *BLIND, "--out", tmp_path / "run", code=2)
+    assert not (tmp_path / "run").exists()
+
+
+SIGN = """<userParameters><userParameterLong><name>fourierSign</name><value>-1</value></userParameterLong>
+</userParameters></ismrmrdHeader>"""
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_the_image_and_its_error_bars_go_back_with_their_place(
+    work: Path, run: Run, tmp_path: Path, settled: bool
+) -> None:
+    """As the ismrmrd package reads them; without a place where the header does not settle which side is which."""
+    kspace, port, heard = np.load(work / "scan.npz")["kspace"][0], free_port(), list[Heard]()
+    data = [readout(kspace[:, line], counter_of(line)) for line in range(kspace.shape[1])]
+    place = {"position": (3, -4, 50), "read_dir": (0, 0.6, 0.8), "phase_dir": (1, 0, 0), "slice_dir": (0, 0.8, -0.6)}
+    for one, (name, vector) in product(data, place.items()):
+        getattr(one, name)[:] = vector
+    header = header_text(kspace).replace("</ismrmrdHeader>", SIGN if settled else "</ismrmrdHeader>")
+    sent = bytes_of("python-ismrmrd-server", header, data)
+    client = threading.Thread(target=lambda: heard.append(conversation(connected(port), [sent])), daemon=True)
+    client.start()
+    quick = ("--lines", 9, "--start", 6, "--recipe", "quick.toml", "--no-report")
+    run("adapt", "--listen", port, *quick, "--out", tmp_path / "run", code=0)
+    client.join(20)
+    magnitude, deviation = heard[0].images
+    assert heard[0].closed and json.loads(heard[0].texts[-1])["kind"] == "done"
+    for image, name, series in ((magnitude, "recon.npy", 0), (deviation, "std.npy", 1)):
+        np.testing.assert_allclose(image.data[0, 0], np.abs(np.load(tmp_path / "run" / name)), rtol=1e-6)
+        head = image.getHead()
+        assert (head.image_series_index, head.image_type, head.data_type) == (series, 1, 5)
+        assert tuple(head.field_of_view) == pytest.approx((200, 200, 5))
+        for name, vector in place.items():
+            assert tuple(getattr(head, name)) == pytest.approx(vector if settled else (0, 0, 0))
+        assert image.meta["DataRole"]

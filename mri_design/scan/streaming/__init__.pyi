@@ -7,8 +7,11 @@ from .mrd import Message as Message
 from .mrd import MrdStream as MrdStream
 from .mrd import NoiseReadout as NoiseReadout
 from .mrd import ScanHeader as ScanHeader
+from .mrd import StreamedImage as StreamedImage
 from .mrd import append as append
 from .mrd import recorded as recorded
+from .player import Player as Player
+from .player import play_at as play_at
 from .scanner import Arrivals as Arrivals
 from .scanner import Connection as Connection
 from .scanner import Event as Event
