@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 import numpy as np
@@ -15,32 +15,10 @@ import pytest
 
 import mri_design as md
 from mri_design.design import Amount, DesignEngine, Moment
-from mri_design.evaluation import plots
 from mri_design.runs import live as live_page
-from mri_design.runs.live import Live, Watched, opened
-from tests.design.conftest import make_slice
+from mri_design.runs.live import Live, opened
+from tests.live_designs import ShownDesign
 from tests.refusals import refused
-
-
-class Design:
-    """A design of a small slice that goes on by one line when it is told to."""
-
-    def __init__(self, page: Live, most: int = 12) -> None:
-        self.one, self.amount, self.page, self.moments = make_slice(), Amount(most), page, list[Moment]()
-        picture = plots.Frame("ky-rows", None)
-        page.begins(Watched("<b>scan</b>", self.one.candidates, picture, None, self.amount, {"noise": "given"}))
-
-    def run(self, most: int = 12, look: Callable[[Moment], None] = lambda _: None) -> int:
-        """Lines in the end."""
-
-        def watch(moment: Moment) -> None:
-            self.page.show(moment, moment.frame())
-            look(moment)
-
-        inference = md.DoubleLoop(md.variances.MonteCarlo(4, 0.1), outer_iterations=1)
-        engine = DesignEngine(md.make_strategy("calibrated"), inference, watch=watch, amount=self.amount)
-        state = engine.run([self.one], engine.begin([self.one], (7, 8, 9)), most, closing=True)
-        return len(state.trace.lines)
 
 
 @pytest.fixture
@@ -84,7 +62,7 @@ def test_every_watcher_gets_the_last_state_and_is_told_of_the_end() -> None:
     with opened("0") as page:
         assert page is not None
         watchers = [Watcher(page) for _ in range(3)]
-        assert Design(page).run() == 12
+        assert ShownDesign(page).run() == 12
     for watcher in watchers:
         watcher.join(10)
         assert watcher.told and len(watcher.parts) >= 1
@@ -92,7 +70,7 @@ def test_every_watcher_gets_the_last_state_and_is_told_of_the_end() -> None:
 
 
 def test_a_browser_without_scripts_gets_the_last_state_and_comes_again(page: Live) -> None:
-    Design(page).run()
+    ShownDesign(page).run()
     code, content = asked(page, "GET", "/")
     assert code == 200 and "12 of 16 lines" in content and content.count("data:image/png") >= 3
     assert "<noscript><meta http-equiv" in content and "<b>scan" not in content
@@ -106,7 +84,7 @@ def test_scripts_of_others_do_not_run_and_nothing_comes_from_elsewhere(page: Liv
 
 
 def test_only_the_token_of_the_terminal_changes_a_design(page: Live) -> None:
-    design = Design(page)
+    design = ShownDesign(page, 8)
 
     def look(moment: Moment) -> None:
         if len(moment.trace.lines) == 5:
@@ -118,18 +96,17 @@ def test_only_the_token_of_the_terminal_changes_a_design(page: Live) -> None:
             assert design.amount == Amount(8)
             assert asked(page, "POST", "/more", X_Token=token, Origin=f"http://{host}")[0] == 204
 
-    design.amount.most = 8
-    assert design.run(8, look) == 16  # eighteen were wanted, and there are sixteen
+    assert design.run(look) == 16  # eighteen were wanted, and there are sixteen
 
 
 def test_enough_ends_the_design_after_the_lines_that_are_measured(page: Live) -> None:
-    design = Design(page)
+    design = ShownDesign(page)
 
     def look(moment: Moment) -> None:
         if len(moment.trace.lines) == 6 and moment.steps:
             assert asked(page, "POST", "/enough", X_Token=page.token)[0] == 204
 
-    assert design.run(12, look) == 7
+    assert design.run(look) == 7
 
 
 def test_there_is_nothing_to_change_before_the_design_begins(page: Live) -> None:
@@ -151,7 +128,7 @@ def test_clients_that_do_not_read_or_go_away_slow_nothing(page: Live, monkeypatc
         client.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
     silent.pop().close()
     began = time.monotonic()
-    assert Design(page).run() == 12
+    assert ShownDesign(page).run() == 12
     assert time.monotonic() - began < 20 and asked(page, "GET", "/")[0] == 200
     for client in silent:
         client.close()
@@ -176,7 +153,7 @@ def test_a_port_in_use_and_what_is_no_address_are_refused() -> None:
 
 
 def test_a_frame_of_a_strategy_that_infers_nothing_is_a_mask_alone(page: Live) -> None:
-    design = Design(page)
+    design = ShownDesign(page)
     engine = DesignEngine(md.make_strategy("vd-polynomial"), watch=lambda moment: page.show(moment, moment.frame()))
     engine.run([design.one], engine.begin([design.one], (7, 8, 9)), 8)
     _, content = asked(page, "GET", "/")
