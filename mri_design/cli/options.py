@@ -354,11 +354,23 @@ class Destination:
         return self.out if self.no_report else self.out / "report.html"
 
 
+@contextmanager
+def page_at(address: str | None) -> Iterator[Live | None]:
+    """The page of ``--live``, whose address is printed whatever is left out; None without one."""
+    if address is None:
+        yield None
+        return
+    from mri_design.runs.live import opened
+
+    with opened(address) as live:
+        terminal.say(f"live page: {live.url}", where=sys.stderr)
+        yield live
+
+
 def watched(run: Run, live: Live | None) -> Run:
-    """The run as its page shows it, too; its address is printed whatever is left out."""
+    """The run as its page shows it, too."""
     if live is None:
         return run
-    terminal.say(f"live page: {live.url}", where=sys.stderr)
     before = run.progress
 
     def told(tell: Callable[[str], None]) -> Callable[[str], None]:

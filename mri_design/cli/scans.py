@@ -142,7 +142,6 @@ def design(
     from mri_design.kinds import KINDS, count_text
     from mri_design.runs.design_report import design_in_folder
     from mri_design.runs.design_request import DesignRequest
-    from mri_design.runs.live import opened
 
     require_no_slices(source, "give {0} --slices {1}")
     recipe = choice.recipe(settings, calibration, encoding=encoding, order=order).with_strategy(choice.strategy)
@@ -155,7 +154,7 @@ def design(
         slices=SliceChoice(slices),
         companions=options.check_with(companions, recipe),
     )
-    with opened(live) as page, to.opened(CHECKPOINT, aloud=not as_json) as run:
+    with options.page_at(live) as page, to.opened(CHECKPOINT, aloud=not as_json) as run:
         ended = design_in_folder(request, options.watched(run, page))
     if as_json:
         terminal.print_json(options.result_of(to, ended))
@@ -336,7 +335,6 @@ def adapt(
     """
     from mri_design.experiment.inputs import SliceChoice
     from mri_design.runs.adapt import JOURNAL, AdaptRequest, run_adapt
-    from mri_design.runs.live import opened
 
     if [source, listen, play].count(None) != 2:
         raise UsageError("where do readouts come from? Give a file or -, --listen PORT, or --play INPUT")
@@ -362,7 +360,7 @@ def adapt(
         raise UsageError(f"{JOURNAL} of that folder is where this run writes what arrives; give another --out")
     player = None if play is None else _player(play, request, to.seed, pace)
     with (
-        opened(live) as page,
+        options.page_at(live) as page,
         to.opened(JOURNAL, aloud=False) as run,
         _connections(source, host, listen, player, to.quiet) as connections,
     ):

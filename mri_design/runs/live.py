@@ -139,14 +139,14 @@ class State:
         frame, drawn = self.watched.picture, dict[str, Any](image=None, bars=None)
         if self.frame is not None:
             white = plots.object_top([self.frame.magnitude])
-            drawn["image"] = plots.pixels(frame, self.frame.magnitude, white, f"{white:.3g}")
+            drawn["image"] = plots.pixels(frame, self.frame.magnitude, white, f"{white:.3g}", quick=True)
             if self.frame.deviation is not None:
                 scale = percent(self.widest / white)
-                drawn["bars"] = plots.pixels(frame, self.frame.deviation, self.widest, scale, error=True)
+                drawn["bars"] = plots.pixels(frame, self.frame.deviation, self.widest, scale, error=True, quick=True)
         shades = np.zeros(readouts.grid)
         for numbers, shade in ((self.trace.lines, 0.55), (self.following, 1.0)):
             shades[readouts.cells(np.isin(np.arange(readouts.size), numbers))] = shade
-        drawn["mask"] = plots.pixels(plots.Frame(frame.layout), shades, 1.0, error=True)
+        drawn["mask"] = plots.pixels(plots.Frame(frame.layout), shades, 1.0, error=True, quick=True)
         return drawn
 
     def _curve(self, limit: float | None, expected: int) -> dict[str, Any] | None:
@@ -415,11 +415,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def opened(address: str | None) -> Iterator[Live | None]:
-    """The page at an address while a run lasts; None without one."""
-    if address is None:
-        yield None
-        return
+def opened(address: str) -> Iterator[Live]:
+    """The page at an address while a run lasts."""
     live = Live(address)
     try:
         yield live

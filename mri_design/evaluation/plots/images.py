@@ -174,7 +174,7 @@ _CRISP = 150  # pixels of a side up to which pixels are shown as squares
 
 
 def pixels(
-    frame: Frame, shown: NDArray[np.generic], top: float, scale: str = "", *, error: bool = False
+    frame: Frame, shown: NDArray[np.generic], top: float, scale: str = "", *, error: bool = False, quick: bool = False
 ) -> dict[str, Any]:
     """A picture of a page's first row: PNG and style, a bar of millimetres, and the colours' scale if it has a name.
 
@@ -190,12 +190,14 @@ def pixels(
         What that is, with its unit; empty where colours mean no number.
     error : bool
         In the colours of error maps, not in grey.
+    quick : bool
+        Whether the PNG may be larger, to be made sooner.
     """
     rows, columns = displayed(shown, frame.layout).shape
     ratio = columns / (rows * frame.proportion)  # as wide as its place, but no higher than a screen has room for
     crisp = "; image-rendering: pixelated" if max(rows, columns) <= _CRISP else ""
     return {
-        "png": pixels_png(np.asarray(shown, dtype=float), top, frame.layout, error=error),
+        "png": pixels_png(np.asarray(shown, dtype=float), top, frame.layout, error=error, quick=quick),
         "style": f"width: min(100%, {_TALLEST * ratio:.2f}rem); aspect-ratio: {ratio:.4f}{crisp}",
         "bar": frame.scale_bar(columns),
         "ramp": pixels_png(np.linspace(0, 1, 64)[np.newaxis], 1.0, "ky-rows", error=error),
@@ -203,7 +205,9 @@ def pixels(
     }
 
 
-def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *, error: bool = False) -> bytes:
+def pixels_png(
+    pixels: NDArray[np.floating], top: float, orientation: Layout, *, error: bool = False, quick: bool = False
+) -> bytes:
     """An image as PNG, one pixel each, from 0 to ``top``; the same image gives the same bytes.
 
     Parameters
@@ -216,11 +220,13 @@ def pixels_png(pixels: NDArray[np.floating], top: float, orientation: Layout, *,
         How the source file lays the image.
     error : bool
         In the colours of error maps, not in grey.
+    quick : bool
+        Whether the PNG may be larger, to be made sooner.
     """
     shades = np.clip(np.asarray(displayed(np.asarray(pixels), orientation)) * (255 / (top or 1.0)), 0, 255)
     picture = Pixels.fromarray(np.rint(shades).astype(np.uint8))
     if error:
         picture.putpalette(colormaps[style.ERROR_COLOURS](np.arange(256), bytes=True)[:, :3].tobytes())
     target = io.BytesIO()
-    picture.save(target, format="png", optimize=True)
+    picture.save(target, format="png", **({"compress_level": 1} if quick else {"optimize": True}))
     return target.getvalue()
