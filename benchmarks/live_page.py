@@ -123,13 +123,13 @@ def watched(chromium: Any, player: Timed, lines: int, folder: Path, axe: str) ->
         tab.evaluate(WATCH)
         scanner = threading.Thread(target=played, args=(player, port))
         scanner.start()
-        early, findings = (0.0, 0, 0.0), None
+        memory, findings = list[tuple[float, int, float]](), None
         while scanner.is_alive():
             tab.wait_for_timeout(200)
-            if not early[0] and len(player.sent) > lines // 4:
-                early = memory_of(session, browser)
+            if 4 * len(player.sent) > lines * (len(memory) + 1):
+                memory.append(memory_of(session, browser))
         drawn = dict(reversed(tab.evaluate("drawn")))  # of each number of lines the first picture
-        late = memory_of(session, browser)
+        memory.append(memory_of(session, browser))
         if axe:
             tab.evaluate(axe)
             findings = tab.evaluate(FINDINGS)
@@ -140,12 +140,9 @@ def watched(chromium: Any, player: Timed, lines: int, folder: Path, axe: str) ->
         "95 of 100 within": float(np.quantile(took, 0.95)),
         "pictures": len(took),
         "seconds a decision": deciding(folder),
-        "MB of scripts at a quarter": early[0],
-        "at the end": late[0],
-        "nodes at a quarter": early[1],
-        "nodes at the end": late[1],
-        "MB of the page's process at a quarter": early[2],
-        "MB of it at the end": late[2],
+        "MB of scripts": ", ".join(f"{scripts:.2f}" for scripts, _, _ in memory),
+        "nodes": ", ".join(str(nodes) for _, nodes, _ in memory),
+        "MB of the page's process": ", ".join(f"{resident:.0f}" for _, _, resident in memory),
         "axe": "not run" if findings is None else ", ".join(findings) or "no finding",
     }
 
@@ -176,7 +173,7 @@ def main() -> None:
             print(row, flush=True)
         version = chromium.version
         chromium.close()
-    put_table(given.page, "A page that is looked at", rows)
+    put_table(given.page, "A page that is looked at", rows, formats={name: ".2f" for name in rows[-1]})
     put_conditions(given.page, "numpy", also=f", Chromium {version} driven by playwright")
 
 
