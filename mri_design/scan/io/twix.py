@@ -1,7 +1,8 @@
-"""Siemens raw data (twix, .dat) of the software lines VB, VD and VE: Cartesian slices and volumes.
+"""Siemens raw data (twix, .dat) of the software lines VB, VD, VE and XA: Cartesian slices and volumes.
 
-twixtools gives the layouts of the binary headers. Its own reader loads all samples when it opens a file, so readouts
-are found here; they become acquisitions with the names, counters and flags of ISMRMRD.
+Files of VE and XA have the layout of VD. twixtools gives the layouts of the binary headers. Its own reader loads all
+samples when it opens a file, so readouts are found here; they become acquisitions with the names, counters and flags
+of ISMRMRD.
 
 A measurement's header holds the protocol twice: as assignments (``sKSpace.lBaseResolution = 160``) and as nested
 parameters (``<ParamLong."iNoOfFourierLines"> { 160 }``). Only the needed values are read.
@@ -30,7 +31,7 @@ from mri_design.scan.io.safe import ReadLimits
 from mri_design.scan.io.source import CORRECT_ECHOES, Loaded, ReadOptions, Source
 
 _MOST_MEASUREMENTS, _ENTRY = 64, struct.Struct("<IIQQ64s64s")
-"""Entry of the list of measurements at the start of a VD or VE file: number, file, place, length and two names."""
+"""Entry of the list of measurements at the start of a file of VD or later: number, file, place, length, two names."""
 _SMALLEST_VB_HEADER = 10_000
 _FIRST_TEXT = re.compile(rb"\w{4,40}\x00")
 _LENGTH_BITS = 2**25 - 1
@@ -54,7 +55,7 @@ class Measurement:
     data : int
         Where its first readout begins.
     several_headers : bool
-        Whether each channel of a readout follows a whole header (VB) or a short one (VD, VE).
+        Whether each channel of a readout follows a whole header (VB) or a short one (VD and later).
     limits : ReadLimits
         Sizes must lie within ``max_side``, and there are at most ``max_readouts``.
     """
@@ -120,7 +121,7 @@ class Measurement:
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file begins as Siemens raw data of the software lines VB, VD and VE do."""
+    """Whether a file begins as Siemens raw data of the software lines VB, VD, VE and XA do."""
     with path.open("rb") as stream:
         head = stream.read(8 + _ENTRY.size)
         if len(head) < 8 + _ENTRY.size:

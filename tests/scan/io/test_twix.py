@@ -32,9 +32,10 @@ def noise(count: int, variance: float, seed: int) -> np.ndarray:
     return (real + 1j * imaginary).astype(np.complex64)
 
 
-@pytest.mark.parametrize("vb", [False, True])
-def test_slices_are_read_and_the_file_is_untouched(tmp_path: Path, scan: np.ndarray, vb: bool) -> None:
-    raw = Measurement()
+@pytest.mark.parametrize("software", ["syngo MR B17", "syngo MR E11", "syngo MR XA30"])
+def test_slices_are_read_and_the_file_is_untouched(tmp_path: Path, scan: np.ndarray, software: str) -> None:
+    vb, xa = software.endswith("B17"), "XA" in software
+    raw = Measurement(software=software, dimension="2" if xa else "0x2", oversampling="2" if xa else "2.0")
     raw.add(np.ones((3, 4), np.complex64), "sync")  # no readout: the scanner's notes in between
     raw.add_scan(scan)
     path = write_twix(tmp_path / "raw.dat", raw, vb=vb)

@@ -1,4 +1,4 @@
-"""Small files of Siemens raw data, written header by header in the layouts of VB and of VD."""
+"""Small files of Siemens raw data, written header by header in the layouts of VB and of VD (of VE and XA, too)."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ class Measurement:
     phase_extent: float = 180.0
     read_extent: float = 200.0
     more: str = ""
+    software: str = ""
     ends: bool = True
     readouts: list[Readout] = field(default_factory=list)
 
@@ -72,8 +73,9 @@ class Measurement:
 
     @property
     def protocol(self) -> bytes:
-        """The header: two texts by name."""
+        """The header: texts by name."""
         texts = {
+            "Dicom": f'<ParamString."SoftwareVersions">  {{ "{self.software}"  }}',
             "MeasYaps": _TEXT.format(**vars(self)),
             "Meas": f'<ParamDouble."flReadoutOSFactor">  {{ <Precision> 6  {self.oversampling}  }}',
         }
