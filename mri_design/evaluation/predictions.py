@@ -86,14 +86,8 @@ class PredictionCheck:
         Expected energy of the image, and that of the true one: what the errors are relative to.
     inner : bool array, shape (ky,)
         Which are not far from DC: of lines |k| < N/3.
-    mean : complex array, shape (ky, kx), optional
-        The first slice's image itself.
-    deviation : float array, shape (ky, kx), optional
-        Its posterior standard deviation, both components together.
     unit : str
         What is measured one by one (`Readouts.unit`); where this class speaks of lines, it means these candidates.
-    of_one_image : bool
-        Whether the energies are those of ``mean`` alone, and not of several slices together.
     """
 
     n_measured: int
@@ -104,10 +98,7 @@ class PredictionCheck:
     predicted_level: float
     actual_level: float
     inner: NDArray[np.bool_]
-    mean: Array | None = None
-    deviation: NDArray[np.floating] | None = None
     unit: str = "line"
-    of_one_image: bool = True
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -271,10 +262,7 @@ def check_predictions(
                 predicted_level=forecast.predicted_level,
                 actual_level=float(sum(level for _, level in found)),
                 inner=inner,
-                mean=made[0][1].mean,
-                deviation=np.sqrt(np.asarray(made[0][1].image_variances)),
                 unit=candidates.unit,
-                of_one_image=len(slices) == 1,
             )
         )
     callback(len(chosen), len(chosen))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -10,17 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.frames import arrays_of
+from mri_design.design.frames import Frame, arrays_of
 from mri_design.design.trace import DesignStep, DesignTrace, Forecast
+from mri_design.design.training import relative_error
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page
-from mri_design.evaluation.plots.pictures import object_top, scale_top
+from mri_design.evaluation.plots.pictures import ImagePanel, object_top, scale_top
 from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information, score_unit
 from mri_design.evaluation.run_folder import AMOUNT, CHECKPOINT, FRAMES, STATE, RunFolder
 from mri_design.experiment.extent import Acquisition
 from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.strategies import ORACLES, explained, strategy_label
+from mri_design.kinds import count_text
 from mri_design.operators.base import Array
 from mri_design.readouts import Readouts
 from mri_design.runs import image_sections
@@ -74,7 +77,8 @@ def report_design(
     """
     trace, known, name = result.trace, result.known, result.request.recipe.design.strategy
     readouts, image = known.slice_model.candidates, result.images[0]
-    shots = readouts.trajectory(list(trace.lines))
+    shots, reference = readouts.trajectory(list(trace.lines)), known.shown_reference
+    stages = stages_of(result.frames, len(trace.lines), image, reference)
     facts = image_sections.image_facts(folder, known, result.images)
     facts |= design_facts(folder, result.account, readouts, known.slice_model.noise_variance)
     facts |= acquisition_facts(folder, result.acquisition)
@@ -100,7 +104,8 @@ def report_design(
         "mostly_centre": mostly_calibration_words(calibration, len(trace.lines), readouts),
         "acceleration": known.acceleration(trace.lines),
         "slices": slices_text(result.numbers) if len(result.numbers) > 1 else "",
-        "steps": step_content(result.account, known, image) if readouts.kind.with_holes and folder.reported else None,
+        "steps": step_content(stages, known, trace) if readouts.kind.with_holes and folder.reported else None,
+        "course": course(stages, readouts) if len(stages) > 1 else [],
         "side_information": side,
         "summary": known.summary() | account,
         "simulated": simulation_summary([simulated_from(known.scan)]),
@@ -331,55 +336,111 @@ def _known(row: Mapping[str, object]) -> dict[str, object]:
     return {**row, **{name: value if np.isfinite(value) else None for name, value in numbers.items()}}
 
 
-def step_content(account: DesignAccount, known: KnownSlice, last: NamedImage) -> dict[str, Any]:
-    """The steps of a design of lines for a slider, with the images that its predictions were checked by.
+@dataclass(frozen=True)
+class Stage:
+    """The image of a design at some number of lines.
 
     Parameters
     ----------
-    account : DesignAccount
-        The design, and its checks.
+    count : int
+        Lines behind it; samples of a plane, or shots.
+    magnitude : float array, shape (ky, kx)
+        In the input's units.
+    deviation : float array, shape (ky, kx), optional
+        Of each complex pixel.
+    error : RelativeError
+        As it was predicted for the complex image, and as it was found for its magnitude.
+    """
+
+    count: int
+    magnitude: NDArray[np.floating]
+    deviation: NDArray[np.floating] | None
+    error: RelativeError
+
+    @property
+    def says(self) -> str:
+        """Predicted and found error."""
+        return str(self.error) + (" (magnitude)" if self.error.found is not None else "")
+
+
+def stages_of(frames: Sequence[Frame], count: int, made: NamedImage, reference: Array | None) -> list[Stage]:
+    """The images of a design from its first decision to its end.
+
+    Parameters
+    ----------
+    frames : sequence of Frame
+        Of its decisions.
+    count : int
+        Lines at its end.
+    made : NamedImage
+        The run's own image, of all of them.
+    reference : complex array, shape (ky, kx), optional
+        What errors are measured against, in the input's units.
+    """
+    shown = [
+        (len(one.lines), one.magnitude, one.deviation, one.predicted_error) for one in frames if len(one.lines) < count
+    ]
+    image = np.abs(made.reconstruction.image)
+    shown.append((count, image, made.reconstruction.std, made.error.predicted or np.nan))
+    found = [None if reference is None else relative_error(np.abs(one), np.abs(reference)) for _, one, _, _ in shown]
+    return [
+        Stage(count, magnitude, deviation, RelativeError(predicted if np.isfinite(predicted) else None, actual))
+        for (count, magnitude, deviation, predicted), actual in zip(shown, found, strict=True)
+    ]
+
+
+STRIP = 5
+"""Stages of the picture of a design's course."""
+
+
+def course(stages: Sequence[Stage], readouts: Readouts) -> list[ImagePanel]:
+    """Panels of some stages, evenly from the first to the last: images, then their error bars."""
+    places = dict.fromkeys(np.linspace(0, len(stages) - 1, STRIP).round().astype(int).tolist())
+    some = [stages[place] for place in places if stages[place].deviation is not None]
+    images = [
+        ImagePanel(one.magnitude, count_text(one.count, readouts.unit), str(one.error).replace(", ", "\n"))
+        for one in some
+    ]
+    bars = [100 / object_top([stages[-1].magnitude]) * one.deviation for one in some if one.deviation is not None]
+    return images + [ImagePanel(deviation, "error bars", error=True) for deviation in bars]
+
+
+def step_content(stages: Sequence[Stage], known: KnownSlice, trace: DesignTrace) -> dict[str, Any]:
+    """The steps of a design of lines for a slider, with its images on the way.
+
+    Parameters
+    ----------
+    stages : sequence of Stage
+        Of the design.
     known : KnownSlice
         The slice, with the reference that errors are measured against.
-    last : NamedImage
-        Of all lines, in the input's units.
+    trace : DesignTrace
+        Every decision.
     """
-    trace = account.trace
     every = -(-len(trace.steps) * trace.n_lines // MOST_NUMBERS) or 1
     steps = [
         {"line": step.line, "scores": step.choice.scores if number % every == 0 else None}
         for number, step in enumerate(trace.steps)
     ]
-    content = {"lines": trace.n_lines, "start": trace.start, "unit": score_unit(trace), "steps": steps}
-    return content | {"images": _images(account, known, last)}
-
-
-def _images(account: DesignAccount, known: KnownSlice, last: NamedImage) -> Rows:
-    """Pictures on one scale for all steps, each with its error as the design predicted it, and as it was found."""
-    trace, unit, reference, layout = account.trace, known.image_unit, known.shown_reference, known.scan.orientation
-    shown: list[tuple[int, Array, NDArray[np.floating] | None, RelativeError]] = []
-    made, held = last.reconstruction, known if reference is not None else None
-    for check in account.checks:
-        if check.mean is not None and check.deviation is not None and check.n_measured < len(trace.lines):
-            mean, count = np.asarray(check.mean * unit), check.n_measured
-            found = held.found_error(mean, trace.lines[:count]) if held and check.of_one_image else None
-            shown.append((count, mean, check.deviation * unit, RelativeError(check.predicted_error, found)))
-    shown.append((len(trace.lines), made.image, made.std, last.error))
-    bright = object_top([np.abs(made.image)])
-    wrong = scale_top([next((std for _, _, std, _ in shown if std is not None), np.abs(made.image))])
+    reference, layout = known.shown_reference, known.scan.orientation
+    bright = object_top([stages[-1].magnitude])
+    wrong = scale_top([next((one.deviation for one in stages if one.deviation is not None), stages[-1].magnitude)])
 
     def coloured(pixels: NDArray[np.floating] | None) -> bytes:
         return b"" if pixels is None else plots.pixels_png(pixels, wrong, layout, error=True)
 
-    return [
+    images = [
         {
-            "count": count,
-            "mean": plots.pixels_png(np.abs(image), bright, layout),
-            "deviation": coloured(std),
-            "difference": coloured(None if reference is None else np.abs(image - reference)),
-            "error": str(error),
+            "count": one.count,
+            "mean": plots.pixels_png(one.magnitude, bright, layout),
+            "deviation": coloured(one.deviation),
+            "difference": coloured(None if reference is None else np.abs(one.magnitude - np.abs(reference))),
+            "error": one.says,
         }
-        for count, image, std, error in shown
+        for one in stages
     ]
+    unit = score_unit(trace)
+    return {"lines": trace.n_lines, "start": trace.start, "unit": unit, "steps": steps, "images": images}
 
 
 def save_trajectory(folder: RunFolder, trace: DesignTrace, known: KnownSlice, shots: NDArray[np.float64]) -> None:

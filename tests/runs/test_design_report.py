@@ -10,12 +10,22 @@ import pytest
 
 import mri_design as md
 from mri_design.design import DesignTrace
+from mri_design.design.frames import Frame
 from mri_design.evaluation import DesignAccount, PredictionCheck, RelativeError, RunFolder, page, read_csv_texts
 from mri_design.evaluation.predictions import INNER
 from mri_design.experiment import Image, in_acquisition_order
 from mri_design.operators import to_kspace
 from mri_design.readouts import LineReadouts, PlaneReadouts, ShotReadouts
-from mri_design.runs.design_report import acquisition_facts, design_facts, score_rows, step_content, step_rows
+from mri_design.runs.design_report import (
+    Stage,
+    acquisition_facts,
+    course,
+    design_facts,
+    score_rows,
+    stages_of,
+    step_content,
+    step_rows,
+)
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from tests import short_trace
 from tests.design_steps import changed, design_step
@@ -131,34 +141,43 @@ def test_steps_add_up_and_exchanged_lines_leave_gaps() -> None:
     assert score_rows(BLIND) == []
 
 
-def content(account: DesignAccount, known: KnownSlice, last: NamedImage) -> dict[str, Any]:
-    """What a slider over the steps reads."""
-    return json.loads(page._templates().filters["json"](step_content(account, known, last)))
+def test_stages_lead_from_the_frames_to_the_image_of_the_run() -> None:
+    frames = [
+        Frame(n, TRACE.lines[: 2 + n], (), n * np.ones((8, 6), np.float32), None, error)
+        for n, error in ((0, np.nan), (1, 0.4))
+    ]
+    last = NamedImage("mean", Image(1.5 * IMAGE, np.abs(IMAGE), md.Convergence(md.Status.CONVERGED, 1, 0.0)))
+    last = replace(last, error=RelativeError(0.3, 0.6))
+    ended = Frame(2, TRACE.lines, (), np.abs(IMAGE), None, 0.3)
+    stages = stages_of([*frames, ended], len(TRACE.lines), last, 2 * IMAGE)
+    assert [one.count for one in stages] == [2, 3, len(TRACE.lines)]
+    assert stages[0].error.predicted is None and stages[1].error.predicted == 0.4
+    assert stages[2].error == RelativeError(0.3, pytest.approx(0.25))
+    assert stages[2].deviation is not None and stages[0].deviation is None
+    assert stages_of(frames, len(TRACE.lines), last, None)[-1].error.found is None
+    assert [panel.error for panel in course(stages, LINES)] == [False, True]  # those without error bars are left out
 
 
 def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    account = DesignAccount(TRACE, checks(mean=IMAGE, deviation=np.ones((8, 6))))
     kspace, lines = to_kspace(2 * IMAGE)[None, None], np.ones(8, bool)
     noiseless = md.KSpaceData(kspace, lines, reference=2 * IMAGE[None], noise_variance=1e-6)
     scan = md.calibrate(noiseless, md.Recipe())
     known = KnownSlice(scan=scan, slice_model=scan.slice_model(), signal=1.0)
-    last = NamedImage("mean", Image(1.5 * IMAGE, np.abs(IMAGE), md.Convergence(md.Status.CONVERGED, 1, 0.0)))
-    last = replace(last, error=RelativeError(0.3, 0.25))
-    told = content(account, known, last)
-    assert told["lines"] == TRACE.n_lines and tuple(told["start"]) == TRACE.start
-    for step, made in zip(told["steps"], TRACE.steps, strict=True):
-        np.testing.assert_allclose(np.array(step["scores"], dtype=float), made.choice.scores, rtol=5e-3)
-    assert [image["count"] for image in told["images"]] == [2, 3, 4]
-    first, _, end = told["images"]
-    assert first["difference"] and end["difference"] and end["error"] == str(last.error)  # the pair of the headline
-    assert first["error"] == str(RelativeError(account.checks[0].predicted_error, 0.5))
-    several = replace(account, checks=tuple(replace(check, of_one_image=False) for check in account.checks))
-    assert content(several, known, last)["images"][0]["error"] == str(RelativeError(account.checks[0].predicted_error))
+    stages = [Stage(count, np.abs(IMAGE), np.ones((8, 6)), RelativeError(0.3, 0.5)) for count in (2, 4)]
+
+    def content(known: KnownSlice) -> dict[str, Any]:
+        return json.loads(page._templates().filters["json"](step_content(stages, known, TRACE)))
+
+    made = content(known)
+    assert made["lines"] == TRACE.n_lines and tuple(made["start"]) == TRACE.start
+    for step, chosen in zip(made["steps"], TRACE.steps, strict=True):
+        np.testing.assert_allclose(np.array(step["scores"], dtype=float), chosen.choice.scores, rtol=5e-3)
+    assert [image["count"] for image in made["images"]] == [2, 4]
+    assert all(image["difference"] and image["deviation"] for image in made["images"])
     some = replace(scan, reference=None, measured=np.arange(8) > 2)
-    assert not any(image["difference"] for image in content(account, replace(known, scan=some), last)["images"])
+    assert not any(image["difference"] for image in content(replace(known, scan=some))["images"])
     monkeypatch.setattr("mri_design.runs.design_report.MOST_NUMBERS", 8)  # scores of one step of 8 lines
-    few = content(DesignAccount(TRACE, checks()), known, last)
-    assert len(few["images"]) == 1 and [step["scores"] is None for step in few["steps"]] == [False, True]
+    assert [step["scores"] is None for step in content(known)["steps"]] == [False, True]
 
 
 def test_trains_are_written_with_their_echoes(folder: RunFolder) -> None:
