@@ -27,9 +27,9 @@ class SequenceOptions:
     Parameters
     ----------
     sequence : str
-        Gradient echo or turbo spin echo. [default: tse where lines come in trains]
+        Of a .seq: gradient echo or turbo spin echo. [default: tse where lines come in trains]
     scanner : str
-        Limits: generic, low-field, siemens-skyra, siemens-prisma, or a file. [default: generic]
+        Of a .seq, limits: generic, low-field, siemens-skyra, siemens-prisma, or a file. [default: generic]
     echo_time : float
         Echo time; of tse the time between echoes. [default: the scan's; 0.010; tse: 0.016]
     repetition_time : float
@@ -50,8 +50,8 @@ class SequenceOptions:
         Increment of the phase of excitations, gre only. [default: 117]
     """
 
-    sequence: Annotated[Literal["gre", "tse"] | None, Parameter(group=SEQUENCE, metavar="NAME")] = None
-    scanner: Annotated[str | None, Parameter(group=SEQUENCE, metavar="NAME|FILE.toml")] = None
+    sequence: Annotated[Literal["gre", "tse"] | None, Parameter(metavar="NAME")] = None
+    scanner: Annotated[str | None, Parameter(metavar="NAME|FILE.toml")] = None
     echo_time: Annotated[float | None, Parameter(name="--te", group=SEQUENCE, metavar="S")] = None
     repetition_time: Annotated[float | None, Parameter(name="--tr", group=SEQUENCE, metavar="S")] = None
     flip_angle: Annotated[float | None, Parameter(name="--flip", group=SEQUENCE, metavar="DEGREES")] = None
@@ -216,8 +216,8 @@ def measure(
     Errors come from the draws of the image, over which pixels vary together as their errors do. measures.csv has the
     table, with intervals of 50, 80 and 95 %, figures/regions.svg the regions on the image.
 
-    Example: mri-design measure recon --region lesion.nii.gz --against muscle.nii.gz; the run was made with mri-design
-    recon scan.h5 --draws 32 --out recon
+    Example: mri-design recon scan.h5 --draws 32 --out recon; mri-design measure recon --region lesion.npy --against
+    muscle.npy
 
     Parameters
     ----------

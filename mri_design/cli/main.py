@@ -7,12 +7,19 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownOptionError
 
 from mri_design.cli import terminal
 from mri_design.errors import InputError, MriDesignError, UsageError, naming_options
 
+if TYPE_CHECKING:
+    from cyclopts.help import HelpPanel
+
+HELP, HELP_ALL = "--help", "--help-all"
+USUAL = ("Arguments", "Options")
+"""Headings of what the short help explains."""
 VERBS = {
     "demo": ("study:demo", "See the program at work on scans that it brings along."),
     "info": ("files:info", "Describe a scan, an image, a sequence or the folder of a run."),
@@ -45,14 +52,15 @@ def application() -> App:
         name="mri-design",
         help=_flowing(ABOUT),
         version=_version,
-        help_flags=["--help"],
+        help_flags=[HELP, HELP_ALL],
         help_format="plaintext",
         help_formatter="plain" if os.environ.get("NO_COLOR") else None,
-        group_parameters=Group("Options", sort_key=0),
+        group_parameters=Group(USUAL[1], sort_key=0),
         default_parameter=Parameter(negative=(), allow_repeating=True, show_default=lambda value: value or None),
     )
     for place, (name, (function, phrase)) in enumerate(VERBS.items()):
         app.command(f"mri_design.cli.{function}", name=name, help=phrase, help_format="markdown", sort_key=place)
+    app[HELP].help = f"Explain a verb: {HELP} the options that most people use, {HELP_ALL} every one."
     app.register_install_completion_command(help="Install the completion of options for this shell.")
     return app
 
@@ -62,13 +70,33 @@ def _flowing(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
 
 
-def _describe(verb: App) -> None:
-    """Give a verb the help of its docstring: what stands before the parameters, and the notes behind the options."""
+def _describe(verb: App, *, all_of_it: bool) -> None:
+    """Give a verb the help of its docstring: what stands before the parameters, and the notes behind the options.
+
+    Options with a heading of their own, and the notes, are for ``--help-all``; the short help gives their names alone.
+    """
     from mri_design.cli.options import names_in_help
 
     text = inspect.getdoc(verb.default_command) or ""
     about, _, notes = re.sub(r"\nParameters\n-+\n.*?(?=Notes\n-|\Z)", "", text, flags=re.S).partition("Notes\n-----\n")
     verb.help, verb.help_epilogue = _flowing(about), _flowing(notes).format(**names_in_help())
+    options = [one for one in verb.assemble_argument_collection() if one.show and one.index is None]
+    others = [one.name for one in options if not any(group.name in USUAL for group in one.parameter.group)]
+    if others and not all_of_it:
+        verb.help_epilogue = f"mri-design {verb.name[0]} {HELP_ALL} explains also {', '.join(others)}."
+        _leave_out_headed(verb)
+
+
+def _leave_out_headed(verb: App) -> None:
+    """Let the help of a verb leave out the options that have a heading of their own."""
+    from cyclopts.help import DefaultFormatter, PlainFormatter
+
+    class Short(PlainFormatter if os.environ.get("NO_COLOR") else DefaultFormatter):  # type: ignore[misc]
+        def __call__(self, console: Any, options: Any, panel: HelpPanel) -> None:
+            if panel.title in USUAL:
+                super().__call__(console, options, panel)
+
+    verb.help_formatter = Short()
 
 
 def call(words: Sequence[str]) -> int:
@@ -79,8 +107,8 @@ def call(words: Sequence[str]) -> int:
     """
     app = application()
     verb = app[words[0]] if words and words[0] in VERBS else None
-    if verb is not None and "--help" in words:
-        _describe(verb)
+    if verb is not None and {HELP, HELP_ALL} & {*words}:
+        _describe(verb, all_of_it=HELP_ALL in words)
     try:
         function, bound, _ = app.parse_args(_with_values(words), print_error=False, exit_on_error=False)
     except CycloptsError as error:

@@ -40,6 +40,7 @@ def _is_method(maps: str) -> bool:
 
 
 LINES = Group("Lines and their order", sort_key=1)
+SCORING = Group("How masks are judged", sort_key=2)
 SCAN = Group("The scan", sort_key=2)
 SEQUENCE = Group("The sequence (.seq)", sort_key=3)
 RUN = Group("The run", sort_key=4)
@@ -73,6 +74,7 @@ def whole(least: int, most: int | None = None, **described: Any) -> Parameter:
 Count = Annotated[int | None, whole(1)]
 Lines = Annotated[int | None, whole(1, name=("--lines", "--samples", "--shots"))]
 Acceleration = Annotated[float | None, Parameter(metavar="R")]
+Method = Annotated[str | None, Parameter(group=SCORING, metavar="NAME")]
 Extents = Annotated[str | None, Parameter(name="--fov", metavar="M[,M]")]
 Names = Annotated[str | None, Parameter(metavar="A,B,...")]
 Name = Annotated[str | None, Parameter(metavar="NAME")]

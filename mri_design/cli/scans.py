@@ -42,7 +42,7 @@ class Choice:
         Stop as soon as the predicted relative error of the image is E or less, as 0.05; --lines is the most.
     strategy : str
         What decides: calibrated (the default), information-gain, a random mask such as vd-polynomial, or others, which
-        are listed below.
+        --help-all lists.
     start : int
         Lines at the centre to begin with; of a plane the side of a square. [default: the strategy's]
     block : int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from mri_design.cli import options, terminal
-from mri_design.cli.options import LINES, Calibration, Computation, Destination, Settings, whole
+from mri_design.cli.options import LINES, SCAN, SCORING, Calibration, Computation, Destination, Settings, whole
 from mri_design.errors import UsageError, whole_number
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import usual_strategies
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Inputs = Annotated[list[str], Parameter(name="INPUT", metavar="INPUT")]
 Files = Annotated[list[str] | None, Parameter(metavar="INPUT")]
-Companions = Annotated[list[str] | None, Parameter(name="--with", metavar="INPUT=FILE")]
+Companions = Annotated[list[str] | None, Parameter(name="--with", group=SCAN, metavar="INPUT=FILE")]
 Start = Annotated[int | None, whole(1, group=LINES)]
 Encoding = Annotated[str | None, Parameter(group=LINES, metavar="NAME")]
 
@@ -34,9 +34,9 @@ def compare(
     strategies: options.Names = None,
     train: Files = None,
     methods: options.Names = None,
-    method: options.Name = None,
+    method: options.Method = None,
     slices: options.Slices = "middle",
-    seeds: Annotated[int, whole(1)] = 5,
+    seeds: Annotated[int, whole(1, group=SCORING)] = 5,
     calibration: Calibration = Calibration(),
     companions: Companions = None,
     settings: Settings = Settings(),
@@ -131,10 +131,10 @@ def protocol(
     against: options.Names = None,
     strategy: options.Name = None,
     rule: options.Name = None,
-    swaps: Annotated[int | None, whole(0)] = None,
+    swaps: Annotated[int | None, whole(0, group=LINES)] = None,
     slices: options.Slices = "middle",
-    seeds: Annotated[int | None, whole(1)] = None,
-    method: options.Name = None,
+    seeds: Annotated[int | None, whole(1, group=SCORING)] = None,
+    method: options.Method = None,
     calibration: Calibration = Calibration(),
     companions: Companions = None,
     settings: Settings = Settings(),
@@ -154,6 +154,10 @@ def protocol(
     ----------
     sources : str
         Fully sampled scans to design on: files or phantom:NAME, each with its slices as scan.h5#0,3-5 if wanted.
+    lines : int
+        Lines or samples to measure, those at the start included.
+    acceleration : float
+        Instead of a number: measure one in R.
     test : list of str
         Scan of another subject to judge the mask on; may be repeated.
     against : str

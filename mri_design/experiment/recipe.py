@@ -414,7 +414,7 @@ class DesignRecipe(Settings):
     Parameters
     ----------
     strategy : str
-        What decides; `mri-design design --help` names them.
+        What decides; `mri-design design --help-all` names them.
     start : int, optional
         Centre lines to begin with; of a plane the side of the square at the centre that is always measured.
     block : int, optional

@@ -1,6 +1,7 @@
 """The help of the verbs, the names that it gives, and what is not loaded for it."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from mri_design import strategy_names
 from mri_design.cli import options
-from mri_design.cli.main import VERBS, application
+from mri_design.cli.main import HELP, HELP_ALL, VERBS, application
 from mri_design.experiment import TRAINING_RULES
 from mri_design.experiment.reconstruction import METHODS
 from mri_design.kinds import designed_kinds
@@ -23,14 +24,15 @@ from tests.cli.folders import Run
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_a_help_and_an_example(run: Run, verb: str) -> None:
-    text = run(verb, "--help", code=0).output
-    assert f"mri-design {verb}" in text.partition("Example: ")[2] and "{" not in text
-    assert verb in run("--help", code=0).output
+    for flag in HELP, HELP_ALL:
+        text = run(verb, flag, code=0).output
+        assert f"mri-design {verb}" in text.partition("Example: ")[2] and "{" not in text
+    assert verb in run(HELP, code=0).output
 
 
 def test_the_names_in_the_help_are_the_real_ones(run: Run) -> None:
     assert tuple(PHANTOMS) == options.PHANTOMS
-    texts = {verb: " ".join(run(verb, "--help").output.replace("│", " ").split()) for verb in VERBS}
+    texts = {verb: " ".join(run(verb, HELP_ALL).output.replace("│", " ").split()) for verb in VERBS}
     assert all(name in texts["recon"] for name in METHODS)
     assert all(name in texts["export"] for name in shipped_scanners())
     assert all(name in texts["protocol"] for name in RULES)
@@ -39,12 +41,24 @@ def test_the_names_in_the_help_are_the_real_ones(run: Run) -> None:
     assert not any(name in texts["design"] for name in TRAINING_RULES)  # which only protocol and compare take
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_short_help_explains_some_ten_options_and_the_long_one_all(
+    run: Run, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")  # an option a line
+    texts = [run(verb, flag).output for flag in (HELP, HELP_ALL)]
+    short, long = (set(re.findall(r"^ +(?:\w+, )?(--[\w-]+)", text, re.M)) for text in texts)
+    options = {one.name for one in application()[verb].assemble_argument_collection() if one.show and one.index is None}
+    assert short <= long and len(short) <= 13 and options <= long
+    assert all(name in texts[0] for name in options)  # those that are left out by their name
+
+
 def test_a_design_has_few_options() -> None:
     arguments = application()["design"].assemble_argument_collection()
     assert len([one for one in arguments if one.show]) + 1 <= 29  # and --help
 
 
-HELP = "import mri_design.cli.main"
+LOADED = "import mri_design.cli.main"
 VERB = "sys.argv = ['mri-design', {words}]; from mri_design.cli.main import main; main()"
 SMALL = '[input]\nmatrix = 16\n[reconstruction]\nmethod = "mean"\n'
 
@@ -64,7 +78,7 @@ SMALL = '[input]\nmatrix = 16\n[reconstruction]\nmethod = "mean"\n'
 def test_a_verb_does_not_wait_for_what_it_does_not_use(tmp_path: Path, words: str, heavy: str) -> None:
     np.save(tmp_path / "small.npy", np.ones((16, 16), dtype=np.complex64))
     (tmp_path / "small.toml").write_text(SMALL)
-    begin = HELP if not words else VERB.format(words=repr(words.split())[1:-1])
+    begin = LOADED if not words else VERB.format(words=repr(words.split())[1:-1])
     loaded = f"print('loaded:', set({heavy.split()}) & set(sys.modules))"
     code = f"import atexit, sys; atexit.register(lambda: {loaded}); {begin}"
     here = os.environ | {"PYTHONPATH": str(REPOSITORY)}

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import re
+import socket
+import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.cli.main import VERBS, application
+from mri_design.cli.main import HELP, HELP_ALL, VERBS, application
 from tests.command_line import called
+from tests.docs.conftest import LINES, SAMPLES
 from tests.docs.pages import PAGES, REPOSITORY, blocks, commands
+from tests.simulated_scanner import main as simulated_scanner
 
 OTHER_PROGRAMS = ("pip install ", "uvx ", "conda ", "docker ", "bart ", "git clone ")
 """Not run: they need a network or another program. Where they name files, the files must exist."""
@@ -29,7 +35,8 @@ NEEDED = {".nii.gz": "nibabel", ".dcm": "pydicom", ".seq": "pypulseq"}
 NEEDED_BY_PAGE = {"beyond-lines": "finufft"}
 """Page to a package that not every machine has."""
 OPTIONS = {
-    name: {option for one in application()[name].assemble_argument_collection() for option in one.names} | {"--help"}
+    name: {option for one in application()[name].assemble_argument_collection() for option in one.names}
+    | {HELP, HELP_ALL}
     for name in VERBS
 }
 """Options of every verb."""
@@ -105,7 +112,8 @@ def _check_recipe(text: str, file: Path) -> None:
     assert md.load_recipe(file) != md.load_recipe(None)
 
 
-def _run_command(command: str) -> None:
+def _run_command(command: str) -> str:
+    """What it prints, of a verb."""
     program = command.split()[0]
     if program == "make":
         assert command.split()[1] in TARGETS
@@ -117,11 +125,34 @@ def _run_command(command: str) -> None:
         assert program == "mri-design", f"nobody runs {command!r}"
         needed = next((package for ending, package in NEEDED.items() if f"{ending} " in f"{command} "), None)
         if needed is not None and find_spec(needed) is None:
-            return
+            return ""
         ended = called(_smaller(command))
         assert ended.exit_code in (0, 4), f"{command}\n{ended.output}"
         said = ("out of reach", "other methods not converged")  # of a small scan, rivals have too few iterations
         assert ended.exit_code == 0 or any(text in ended.output for text in said), f"{command}\n{ended.output}"
+        return ended.stdout
+    return ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", [name for name in VERBS if name != "demo"])  # which tests/cli runs as it is here
+def test_the_example_in_the_help_runs(verb: str, desk: Path) -> None:
+    text = " ".join((inspect.getdoc(application()[verb].default_command) or "").split("Example: ")[1].split())
+    examples = re.findall(r"mri-design .*?(?=;|$)", text.split(" Parameters ---")[0])
+    if not any(f"{verb} " in example and "--out run" in example for example in examples):
+        _run_command("mri-design design scan.h5 --lines 64 --out run")  # where an example begins with a run
+    for name, rows in {"lesion": 8, "muscle": 16}.items():
+        np.save(desk / f"{name}.npy", np.arange(LINES)[:, None] // 4 * np.ones((1, SAMPLES)) == rows // 4)
+    for example in examples:
+        command, _, kept = example.partition(" > ")
+        if port := re.search(r"--listen (\d+)", command):
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                free = str(server.getsockname()[1])
+            command = command.replace(port[1], free)
+            threading.Thread(target=simulated_scanner, args=(["coils.npz", free],), daemon=True).start()
+        printed = _run_command(command)
+        if kept:
+            Path(kept).write_text(printed, encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
