@@ -84,7 +84,7 @@ Json = Annotated[bool, Parameter(name="--json", group=RUN)]
 Quiet = Annotated[bool, Parameter(group=RUN)]
 Overwrite = Annotated[bool, Parameter(group=RUN)]
 Seed = Annotated[int, whole(0, group=RUN)]
-Page = Annotated[str | None, Parameter(metavar="[HOST:]PORT", group=RUN)]
+Page = Annotated[str | None, Parameter(metavar="[HOST:]PORT")]
 
 
 @Parameter(name="*")
