@@ -1,7 +1,12 @@
-"""Verbs about files: info describes one, export writes another, measure reads off regions, recipe prints settings."""
+"""Verbs about files: info describes one, open shows a report, export writes another, measure reads off regions, recipe
+prints settings.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -122,6 +127,27 @@ def info(
         return terminal.DONE
     for label, text in found.text.items():
         terminal.say(f"{label:15s} {text}")
+    return terminal.DONE
+
+
+def open_report(run: Annotated[Path, Parameter(name="RUN")], /) -> int:
+    """Print where the report of RUN is, and show it in the browser where there is a display.
+
+    Example: mri-design open run
+
+    Parameters
+    ----------
+    run : Path
+        Folder of a run, or its report.html.
+    """
+    report = run / "report.html" if run.is_dir() else run
+    if not report.is_file():
+        cure = "A run with --no-report has none: the same command without it makes it."
+        raise InputError("RUN", str(run), "the folder of a run with a report.html", cure)
+    terminal.say(str(report))
+    displays = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    if sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in displays):
+        webbrowser.open(report.resolve().as_uri())
     return terminal.DONE
 
 

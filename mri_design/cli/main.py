@@ -26,6 +26,7 @@ VERBS = {
     "design": ("scans:design", "Decide which k-space lines to measure, or draw a mask."),
     "adapt": ("scans:adapt", "Decide lines while a scanner measures them."),
     "recon": ("scans:recon", "Reconstruct an image with error bars."),
+    "open": ("files:open_report", "Show the report of a run in the browser."),
     "measure": ("files:measure", "Measure regions of an image, with their errors."),
     "compare": ("study:compare", "Compare sampling strategies on scans whose truth is known."),
     "protocol": ("study:protocol", "Design one mask, or learn an order of lines, for many scans."),
@@ -81,7 +82,8 @@ def _describe(verb: App, *, all_of_it: bool) -> None:
     about, _, notes = re.sub(r"\nParameters\n-+\n.*?(?=Notes\n-|\Z)", "", text, flags=re.S).partition("Notes\n-----\n")
     verb.help, verb.help_epilogue = _flowing(about), _flowing(notes).format(**names_in_help())
     options = [one for one in verb.assemble_argument_collection() if one.show and one.index is None]
-    others = [one.name for one in options if not any(group.name in USUAL for group in one.parameter.group)]
+    groups: list[Any] = [one.parameter.group for one in options]
+    others = [one.name for one, of in zip(options, groups, strict=True) if not any(group.name in USUAL for group in of)]
     if others and not all_of_it:
         verb.help_epilogue = f"mri-design {verb.name[0]} {HELP_ALL} explains also {', '.join(others)}."
         _leave_out_headed(verb)

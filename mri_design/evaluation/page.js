@@ -27,8 +27,27 @@ let closed = []; // by printing
 addEventListener("beforeprint", () => { closed = parts.filter(part => !part.open); closed.forEach(part => { part.open = true; }); });
 addEventListener("afterprint", () => closed.forEach(part => { part.open = false; }));
 addEventListener("hashchange", reveal);
-document.querySelectorAll(".more button").forEach(opensAll);
+document.querySelectorAll(".more button:not([data-copies])").forEach(opensAll);
 reveal();
+
+// ---- what is copied ----
+
+function copies(button) {
+  const source = document.getElementById(button.dataset.copies), named = button.textContent;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(source.textContent.trim());
+      button.textContent = "Copied";
+    } catch { // pages that browsers do not trust with the clipboard
+      getSelection().selectAllChildren(source);
+      button.textContent = "Selected: copy it with the keyboard";
+    }
+    setTimeout(() => { button.textContent = named; }, 3000);
+  });
+  button.hidden = false;
+}
+
+document.querySelectorAll("button[data-copies]").forEach(copies);
 
 // ---- tables ----
 

@@ -1,5 +1,6 @@
 """`recon` of one slice: of masks, coils and trajectories, and what it leaves beside an image."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from mri_design import load_phantom, measure
 from mri_design.experiment import load_trained
 from mri_design.operators.conventions import to_image, to_kspace
-from tests.cli.folders import Designed, Run, manifest, rows, settings
+from tests.cli.folders import Designed, Run, manifest, page, rows, settings
 
 
 def test_the_mask_of_a_design_gives_an_image_with_error_bars(run: Run, designed: Designed, tmp_path: Path) -> None:
@@ -148,3 +149,21 @@ def test_a_head_beyond_its_field_of_view_is_doubted(run: Run, tmp_path: Path) ->
     whole, cut = settings(tmp_path / "whole"), settings(tmp_path / "cut")
     assert whole["misfit_of_samples"] < 2 and "misfit_doubt" not in whole
     assert cut["misfit_of_samples"] > 2 and cut["misfit_doubt"]
+
+
+@pytest.mark.slow
+def test_the_paragraph_for_a_paper_cites_what_the_run_used_and_nothing_else(
+    run: Run, designed: Designed, tmp_path: Path
+) -> None:
+    def cited(folder: Path) -> set[str]:
+        return set(re.findall(r"(?:^|>)@\w+\{(\w+),", page(folder), re.M))
+
+    assert cited(designed[0]) == {"seeger2008", "seeger2010", "nickisch2009", "mri_design"}
+    methods = {"least-squares": {"pruessmann2001"}, "total-variation": {"block2007"}, "map": set()}
+    for method, works in methods.items():
+        out = tmp_path / method
+        words = ("--mask", designed[0] / "mask.npy", "--recipe", "quick.toml", "--method", method)
+        run("recon", "scan.npz", *words, "--out", out, code=(0, 4))
+        assert cited(out) == works | {"mri_design"}
+    text = re.sub("<.*?>", "", page(out).partition('id="methods-text">')[2].partition("</p>")[0])
+    assert "12 of 24 lines" in text and f"seed {manifest(out)['seed']}" in text
