@@ -30,7 +30,7 @@ from mri_design.design.training import (
     with_exchanges,
 )
 from mri_design.errors import InputError, UnknownNameError, UsageError
-from mri_design.evaluation.page import Page
+from mri_design.evaluation.page import Page, worded
 from mri_design.evaluation.plots.pictures import Frame, layout_of
 from mri_design.evaluation.predictions import DesignAccount
 from mri_design.evaluation.run_folder import (
@@ -370,11 +370,13 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
     rival = best_other(rows, PROTOCOL)
     meanings = {asked: f"{readouts.unit}s {explained(result.strategy)}", **study.words}
     named = [asked, *(rival[:1] if rival else ())]
+    mine = next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None)
+    counts = len(trace.lines), len(study.training)
     facts |= {
         "result": result,
         "frame": Frame(layout_of(readouts, result.orientation), image.pixel),
         "companions_of": companion_pictures,
-        "mine": next((float(str(row["relative_l2"])) for row in rows if row["strategy"] == PROTOCOL), None),
+        "mine": mine,
         "rival": rival,
         "meanings": {name: meanings[name] for name in named if name in meanings},
         "exchanges": exchanges,
@@ -386,7 +388,7 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
         page=Page("protocol", facts),
         found={"start": len(trace.start), **found},
         done=CHECKPOINTS,
-        result=result.stored(),
+        result=replace(result.stored(), verdict=worded("studies", "protocol_verdict", readouts, *counts, mine, rival)),
     )
 
 

@@ -10,6 +10,7 @@ import mri_design as md
 from mri_design import load_recipe
 from mri_design.design import engine as keeping
 from mri_design.evaluation.run_folder import OUTPUTS
+from mri_design.evaluation.tables import percent
 from mri_design.experiment import load_trained
 from mri_design.runs import demo as demo_run
 from mri_design.runs import protocol as protocol_run
@@ -86,6 +87,8 @@ def done(run: Run, work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     run(*SWAPPED, "--out", out, code=0)
     assert not {"checkpoint.npz", "exchanges.json", "test-progress.json"} & {path.name for path in out.iterdir()}
     assert md.load_run(out).trace.lines == tuple(manifest(out)["lines"])
+    (error,) = (float(row["relative_l2"]) for row in rows(out / "summary.csv") if row["strategy"] == "protocol")
+    assert percent(error, 3) in md.load_run(out).verdict  # the last line on the terminal
     return out
 
 
