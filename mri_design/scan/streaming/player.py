@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import InputError
+from mri_design.scan.calibration import measure_noise
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.streaming.mrd import ACQUISITION, HEADER
 from mri_design.scan.writing import mrd_header, noise_with, readout_heads
@@ -24,7 +25,7 @@ class Player:
     Parameters
     ----------
     scan : KSpaceData
-        Its noise, where it is known, is sent as a noise readout that has exactly it.
+        Its noise, as it is known or as the complete scan shows it, is sent as a noise readout that has exactly it.
     slice_number : int
         The slice that is measured, from 0.
     pace : float
@@ -42,15 +43,13 @@ class Player:
             raise InputError("play", got, "a complete scan: whatever line is wanted has to be there", cure)
         self._kspace, self._pace = scan.kspace[slice_number], pace
         self._places = scan.geometry or (None,) * scan.n_slices
-        self._shape, self._slice, self._covariance = scan.grid_shape, slice_number, scan.noise_covariance
-        if self._covariance is None and scan.noise_variance is not None:
-            self._covariance = float(np.mean(scan.noise_variance)) * np.eye(scan.n_coils, dtype=np.complex128)
+        self._shape, self._slice, self._covariance = scan.grid_shape, slice_number, _noise_of(scan)
 
     def beginning(self) -> bytes:
         """The header, and the noise."""
         text = mrd_header(self._shape, self._places).encode() + b"\0"
         header = struct.pack("<HI", HEADER, len(text)) + text
-        return header if self._covariance is None else header + self._readout(noise_with(self._covariance), noise=True)
+        return header + self._readout(noise_with(self._covariance), noise=True)
 
     def line(self, number: int) -> bytes:
         """The readout of a line."""
@@ -74,6 +73,15 @@ class Player:
                     if line not in wanted.get("arrived", ()):
                         time.sleep(self._pace)
                         client.sendall(self.line(line))
+
+
+def _noise_of(scan: KSpaceData) -> NDArray[np.complex128]:
+    """Covariance of the coils' noise."""
+    if scan.noise_covariance is not None:
+        return scan.noise_covariance
+    if scan.noise_variance is None:
+        return measure_noise(scan).covariance
+    return float(np.mean(scan.noise_variance)) * np.eye(scan.n_coils, dtype=np.complex128)
 
 
 def play_at(player: Player, address: tuple[str, int]) -> None:
