@@ -21,14 +21,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from parts.pages import put_conditions, put_table
 
+from mri_design.design import Amount, DesignTrace, Forecast, Frame, InferredSlices, Moment
+from mri_design.evaluation import plots
 from mri_design.evaluation.tables import Row
+from mri_design.readouts import LineReadouts
+from mri_design.runs.live import Watched, opened
 from mri_design.scan.simulation import load_phantom
 from mri_design.scan.streaming import Player
 
@@ -147,11 +151,42 @@ def watched(chromium: Any, player: Timed, lines: int, folder: Path, axe: str) ->
     }
 
 
+def resident(profile: str) -> float:
+    """MB of the page's process of the browser with this profile."""
+    found = [0]
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (process / "cmdline").read_bytes()
+            if b"--type=renderer" in command and profile.encode() in command:
+                found.append(int((process / "statm").read_text().split()[1]))
+    return max(found) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def long_look(path: str, states: int, matrix: int) -> Iterator[Row]:
+    """A browser of its own, which nobody drives, looks at a page whose images are noise, other ones for each state."""
+    readouts, rng, pixels = LineReadouts((matrix, matrix)), np.random.default_rng(0), (matrix, matrix)
+    picture, trace = plots.Frame("ky-rows", None), DesignTrace("", matrix, tuple(range(10)))
+    with opened("0") as page, tempfile.TemporaryDirectory() as profile:
+        page.begins(Watched("noise", readouts, picture, None, Amount(matrix), {}))
+        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", page.url]
+        browser = subprocess.Popen([path, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for number in range(1, states + 1):
+            magnitude = rng.random(pixels, dtype=np.float32)
+            frame = Frame(number, trace.lines, (), magnitude, magnitude / 10, 0.1)
+            page.show(Moment(trace, (), Forecast(), InferredSlices()), frame)
+            time.sleep(0.06)
+            if number % (states // 6) == 0:
+                yield {"states": number, "MB of the page's process": resident(profile)}
+        browser.terminate()
+        browser.wait(20)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--axe", type=Path, help="axe.min.js of axe-core")
     parser.add_argument("--lines", type=int, default=128)
     parser.add_argument("--matrix", type=int, default=128)
+    parser.add_argument("--states", type=int, default=1500, help="of the long look")
     parser.add_argument("--paces", type=float, nargs="*", default=[0.0, 0.5])
     parser.add_argument("--page", type=Path, default=PAGE)
     given = parser.parse_args()
@@ -174,6 +209,8 @@ def main() -> None:
         version = chromium.version
         chromium.close()
     put_table(given.page, "A page that is looked at", rows, formats={name: ".2f" for name in rows[-1]})
+    kept = list(long_look(path, given.states, given.matrix))
+    put_table(given.page, "A long look", kept, formats={"MB of the page's process": ".0f"})
     put_conditions(given.page, "numpy", also=f", Chromium {version} driven by playwright")
 
 

@@ -228,6 +228,10 @@ class Live:
         known = replace(self._state.watched, facts={**self._state.watched.facts, **facts})
         self._set(watched=known, frame=frame, following=(), end=says)
 
+    def breaks(self, why: str) -> None:
+        """The run ends without an image."""
+        self._set(following=(), end=why)
+
     def close(self) -> None:
         """End the page, once the last state has reached those who look."""
         with self._changed:
@@ -250,14 +254,15 @@ class Live:
 
     def change(self, what: str) -> bool:
         """End the design after the lines that are measured now ("enough"), or add lines ("more"), if it still runs."""
-        state = self._state
-        if state.watched is None or state.trace is None or state.end or self._closed:
-            return False
-        if what == "enough":
-            state.watched.amount.enough = True
-        else:
-            state.watched.amount.add(MORE, len(state.trace.lines))
-        self._set()
+        with self._changed:
+            state = self._state
+            if state.watched is None or state.trace is None or state.end or self._closed:
+                return False
+            if what == "enough":
+                state.watched.amount.enough = True
+            else:
+                state.watched.amount.add(MORE, len(state.trace.lines))
+            self._set()
         return True
 
     def page(self) -> bytes:
@@ -269,10 +274,7 @@ class Live:
         seen = -1
         with self._counted():
             while True:
-                with self._changed:
-                    before = seen
-                    self._changed.wait_for(lambda before=before: self._number != before or self._closed, SILENCE)  # type: ignore[misc]
-                    fresh, closed = self._number != seen, self._closed
+                fresh, closed = self._news(seen)
                 if fresh:
                     seen, part = self._part()
                     yield part
@@ -281,6 +283,12 @@ class Live:
                 else:
                     yield None
                 time.sleep(PAUSE)
+
+    def _news(self, seen: int) -> tuple[bool, bool]:
+        """Whether there is another state than the one with number ``seen``, and whether no other will follow."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._number != seen or self._closed, SILENCE)
+            return self._number != seen, self._closed
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -316,7 +324,7 @@ class _Server(ThreadingHTTPServer):
     """Serves one page; more clients than `MOST_CLIENTS` at a time are turned away."""
 
     daemon_threads = True
-    block_on_close = False
+    block_on_close = allow_reuse_port = False
 
     def __init__(self, host: str, port: int, live: Live) -> None:
         self.live, self.names = live, {host, "localhost", socket.gethostname()}
@@ -420,5 +428,8 @@ def opened(address: str) -> Iterator[Live]:
     live = Live(address)
     try:
         yield live
+    except BaseException as error:
+        live.breaks(str(error) or type(error).__name__)
+        raise
     finally:
         live.close()

@@ -141,6 +141,14 @@ def test_more_clients_than_it_has_room_for_are_turned_away(monkeypatch: pytest.M
     assert not any(watcher.join(10) for watcher in watchers)
 
 
+def test_watchers_see_why_a_run_broke_off() -> None:
+    with pytest.raises(OSError), opened("0") as page:
+        watcher = Watcher(page)
+        raise OSError("the disk is full")
+    watcher.join(10)
+    assert watcher.told and "the disk is full" in watcher.parts[-1]
+
+
 def test_a_port_in_use_and_what_is_no_address_are_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, refused("live"):
         Live(str(taken.getsockname()[1]))
