@@ -214,6 +214,7 @@ READERS: list[Reader] = [
     _reader("NIfTI images", "nifti", library="nibabel"),
     _reader("fastMRI, MATLAB (v7.3) or other HDF5 (kspace)", "hdf5", series=True, arrays=True, library="h5py"),
     _reader("ISMRMRD HDF5 (dataset/xml, dataset/data)", "ismrmrd", series=True, library="h5py"),
+    _reader("MRD, version 2 (a binary stream)", "mrd_v2", series=True, library="mrd"),
     _reader("Siemens raw data (twix .dat)", "twix", series=True, library="twixtools.mdh_def"),
 ]
 """Formats that are read, a module of scan/io and a line each, in the order in which they are tried on a file."""

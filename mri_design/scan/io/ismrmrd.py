@@ -19,6 +19,7 @@ from mri_design.scan.data import TrajectoryData
 from mri_design.scan.io.hdf5 import arrays_in, names_in, open_read_only, read_text, require_dataset
 from mri_design.scan.io.mrd_cartesian import CartesianSource
 from mri_design.scan.io.raw_data import (
+    ACQUISITION_COUNTERS,
     Acquisitions,
     MrdEncoding,
     MrdHeader,
@@ -172,7 +173,6 @@ def _in_cycles(
     raise InputError(f"{field}: traj", got, wanted, cure)
 
 
-_COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", "contrast", "phase", "repetition", "set")
 _NUMBERS = (
     *("flags", "number_of_samples", "active_channels", "encoding_space_ref"),
     *("discard_pre", "discard_post", "center_sample"),
@@ -208,7 +208,7 @@ def open_acquisitions(file: h5py.File, name: str, header: MrdHeader, limits: Rea
     head = dtype["head"] if dtype.names and {"head", "data"} <= set(dtype.names) else None
     if head is None or not (_has(head, _NUMBERS, "iu") and _has(head, _REALS, "f")) or "idx" not in (head.names or ()):
         raise InputError(field, "elements of another type", "ISMRMRD acquisitions")
-    if not _has(head["idx"], _COUNTERS, "iu"):
+    if not _has(head["idx"], ACQUISITION_COUNTERS, "iu"):
         raise InputError(f"{field}: head.idx", "counters of another type", "ISMRMRD counters")
     for part in {"data", "traj"} & set(dtype.names):
         if h5py.check_vlen_dtype(dtype[part]) != np.dtype("float32"):
@@ -310,7 +310,6 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
     """
     limits = options.limits
     with open_read_only(path) as file:
-        # First, the header and the heads of all readouts.
         group, *others = _groups(file)
         if others:
             got = f"raw data in the groups {', '.join(map(repr, (group, *others[:7])))}"
@@ -319,14 +318,23 @@ def opened(path: Path, options: ReadOptions) -> Iterator[Source]:
         field = f"{path}: {group}/xml"
         header = parse_mrd_header(field, read_text(file, f"{group}/xml", limits), limits)
         raw = open_acquisitions(file, f"{group}/data", header, limits)
-        if options.only_noise:
-            yield Loaded(raw.noise())
-            return
-        # Second, the purpose of each readout, and whether the image's lie on lines or have coordinates.
-        purposes = sort_by_purpose(raw, options.counters)
-        kind = purposes.encoding.trajectory
-        if kind not in ("", "cartesian", *_WITH_COORDINATES):
-            wanted = f"cartesian, or with the coordinates of every sample {', '.join(_WITH_COORDINATES)}"
-            raise InputError(f"{field}: trajectory", kind[:40], wanted, CORRECT_ECHOES if kind == "epi" else "")
-        along = kind in _WITH_COORDINATES or (not kind and raw.dimensions[purposes.imaging].any())
-        yield (ShotSource if along else CartesianSource)(raw, purposes, options, series=purposes.series)
+        yield series_of(raw, field, options)
+
+
+def series_of(raw: Acquisitions, field: str, options: ReadOptions) -> Source:
+    """The series that ``options`` choose of raw data: on lines, or with coordinates; ``field`` is the header's.
+
+    Raises
+    ------
+    InputError
+        For other trajectories, and as `sort_by_purpose`.
+    """
+    if options.only_noise:
+        return Loaded(raw.noise())
+    purposes = sort_by_purpose(raw, options.counters)
+    kind = purposes.encoding.trajectory
+    if kind not in ("", "cartesian", *_WITH_COORDINATES):
+        wanted = f"cartesian, or with the coordinates of every sample {', '.join(_WITH_COORDINATES)}"
+        raise InputError(f"{field}: trajectory", kind[:40], wanted, CORRECT_ECHOES if kind == "epi" else "")
+    along = kind in _WITH_COORDINATES or (not kind and raw.dimensions[purposes.imaging].any())
+    return (ShotSource if along else CartesianSource)(raw, purposes, options, series=purposes.series)

@@ -26,6 +26,20 @@ from mri_design.scan.io.source import COUNTERS, ENCODING, ReadOptions, Source, c
 from mri_design.scan.provenance import NoiseOrigin, NoiseSamples, Provenance
 from mri_design.scan.sampling import require_finite
 
+ACQUISITION_COUNTERS = ("kspace_encode_step_1", "kspace_encode_step_2", "slice", *COUNTERS)
+"""Counters of an acquisition that are used."""
+_VECTORS = ("position", "phase_dir", "read_dir", "slice_dir")
+HEAD = np.dtype(
+    [
+        *((name, "<u8") for name in ("flags", "encoding_space_ref")),
+        *((name, "<i8") for name in ("number_of_samples", "active_channels", "center_sample")),
+        *((name, "<i8") for name in ("discard_pre", "discard_post")),
+        ("sample_time_us", "<f8"),
+        ("idx", [(name, "<i8") for name in ACQUISITION_COUNTERS]),
+        *((name, "<f8", (3,)) for name in _VECTORS),
+    ]
+)
+"""Header of an acquisition, with the names of ISMRMRD, for readers of other formats."""
 UNKNOWN_SIZES = "unknownSizes"
 """User parameter (a string) of headers that this package writes: axes, of "x y z", whose length is not known although
 ``fieldOfView_mm`` has one, as the schema requires."""

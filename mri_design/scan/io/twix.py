@@ -224,17 +224,6 @@ _FLAGS = (
 """Names of Siemens flags and the numbers of ISMRMRD flags that mean the same; flag n of ISMRMRD is bit n - 1."""
 _COUNTERS = {"kspace_encode_step_1": "Lin", "kspace_encode_step_2": "Par", "slice": "Sli", "contrast": "Eco"}
 _COUNTERS |= {"phase": "Phs", "repetition": "Rep", "set": "Set"}
-_VECTOR = ("<f8", (3,))
-_HEAD = np.dtype(
-    [
-        *((name, "<u8") for name in ("flags", "encoding_space_ref")),
-        *((name, "<i8") for name in ("number_of_samples", "active_channels", "center_sample")),
-        *((name, "<i8") for name in ("discard_pre", "discard_post")),
-        ("sample_time_us", "<f8"),
-        ("idx", [(name, "<i8") for name in _COUNTERS]),
-        *((name, *_VECTOR) for name in ("position", "phase_dir", "read_dir", "slice_dir")),
-    ]
-)
 _NOISE = 19
 _NOISE_BANDWIDTH, _ADJUSTMENT_DWELL = 130.0, 5.0
 """Hertz over a whole noise readout, and microseconds between samples in the adjustment of coil sensitivities."""
@@ -247,7 +236,7 @@ def heads_of(stored: NDArray[Any], measured: Measurement) -> NDArray[Any]:
     counters is at the centre. No protocol has the bandwidth of noise readouts; scanners of this maker take 1/130 s for
     one.
     """
-    heads, (header, centres) = np.zeros(len(stored), _HEAD), read_protocol(measured)
+    heads, (header, centres) = np.zeros(len(stored), raw_data.HEAD), read_protocol(measured)
     encoding = header.encodings[0]
     for name, number in _FLAGS:
         bits = (stored["EvalInfoMask"] >> np.uint64(flag_of(name))) & np.uint64(1)
