@@ -215,6 +215,98 @@ function slices(figure) {
   show(data.start);
 }
 
+// ---- an image pixel by pixel ----
+
+const FLICKER = 700, FAINT = 0.05; // milliseconds; part of white below which a relative error says nothing
+
+function inspector(figure) {
+  const data = JSON.parse(figure.querySelector("script").textContent), bytes = text => Uint8Array.from(atob(text), c => c.charCodeAt(0));
+  const canvas = figure.querySelector("canvas"), mark = figure.querySelector("i"), reads = figure.querySelector(".reads");
+  const context = canvas.getContext("2d"), colours = bytes(data.colours), digits = value => value.toPrecision(3);
+  const views = data.views.map(view => {
+    const words = new Uint16Array(bytes(view.values).buffer), step = Number(view.largest) / 65535;
+    return {name: view.name, error: view.error, top: Number(view.top), at: Float32Array.from(words, word => word * step)};
+  });
+  const image = views[0], spread = views.find(view => view.error), others = views.filter(view => view !== image && view !== spread);
+  if (spread) {
+    const at = spread.at.map((value, place) => image.at[place] > FAINT * image.top ? value / image.at[place] : 0);
+    views.splice(2, 0, {name: "relative sd (brightest: 50 %)", error: true, top: 0.5, at});
+  }
+  let shown = image, before = views[1] || image, pixel = null, flickering = null;
+
+  function draw(view) {
+    if (view !== shown) [before, shown] = [shown, view];
+    const picture = context.createImageData(data.columns, data.rows);
+    view.at.forEach((value, place) => {
+      const shade = Math.min(255, Math.round(255 * value / view.top));
+      for (let part = 0; part < 3; part++) picture.data[4 * place + part] = view.error ? colours[3 * shade + part] : shade;
+      picture.data[4 * place + 3] = 255;
+    });
+    context.putImageData(picture, 0, 0);
+    buttons.forEach((button, number) => button.setAttribute("aria-pressed", String(views[number] === view)));
+  }
+
+  function read() {
+    if (!pixel) { reads.textContent = "Point at a pixel to read its value."; return; }
+    const [row, column] = pixel, place = row * data.columns + column, value = image.at[place];
+    const index = [row, column].map(number => number * data.step);
+    if (data.across) index.reverse();
+    let text = `pixel [${index.join(", ")}]: ${digits(value)}`;
+    if (spread) {
+      const sd = spread.at[place], low = Math.max(0, value - 2 * sd);
+      text += ` \u00b1 ${digits(2 * sd)} (${digits(low)} to ${digits(value + 2 * sd)})`;
+      if (value > FAINT * image.top) text += `, sd ${(100 * sd / value).toPrecision(2)} %`;
+    }
+    reads.textContent = text + others.map(other => `; ${other.name} ${digits(other.at[place])}`).join("");
+    Object.assign(mark.style, {left: `${100 * (column + 0.5) / data.columns}%`, top: `${100 * (row + 0.5) / data.rows}%`,
+      width: `${100 / data.columns}%`, height: `${100 / data.rows}%`});
+  }
+
+  function point(row, column) {
+    pixel = [Math.min(Math.max(row, 0), data.rows - 1), Math.min(Math.max(column, 0), data.columns - 1)];
+    read();
+  }
+
+  function flicker(on) {
+    clearInterval(flickering);
+    flickering = on ? setInterval(() => draw(before), FLICKER) : null;
+    last.setAttribute("aria-pressed", String(on));
+  }
+
+  function button(name, act) {
+    const made = document.createElement("button");
+    Object.assign(made, {type: "button", textContent: name});
+    made.addEventListener("click", act);
+    figure.querySelector(".views").append(made);
+    return made;
+  }
+
+  const choose = view => { flicker(false); draw(view); };
+  const buttons = views.map(view => button(view.name, () => choose(view)));
+  const last = button("flicker", () => flicker(flickering === null));
+  const pointed = event => {
+    const box = event.target.getBoundingClientRect();
+    point(Math.floor((event.clientY - box.top) / box.height * data.rows), Math.floor((event.clientX - box.left) / box.width * data.columns));
+  };
+  canvas.addEventListener("pointermove", pointed);
+  document.querySelectorAll(".read img").forEach(picture => picture.addEventListener("pointermove", event => {
+    pointed(event);
+    picture.title = reads.textContent;
+  }));
+  canvas.addEventListener("keydown", event => {
+    const by = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key];
+    const [row, column] = pixel || [data.rows >> 1, data.columns >> 1], view = views[Number(event.key) - 1];
+    if (by) { point(row + by[0], column + by[1]); event.preventDefault(); }
+    else if (view) choose(view);
+    else if (event.key === "f" || event.key === "F") flicker(flickering === null);
+  });
+  last.hidden = views.length < 2;
+  figure.hidden = false;
+  choose(image);
+  read();
+}
+
 document.querySelectorAll(".wide table").forEach(sortable);
-document.querySelectorAll("figure.explorer:not(.slices)").forEach(explorer);
+document.querySelectorAll("figure.explorer:not(.slices, .inspector)").forEach(explorer);
+document.querySelectorAll("figure.inspector").forEach(inspector);
 document.querySelectorAll("figure.slices").forEach(slices);

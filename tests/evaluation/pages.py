@@ -13,7 +13,8 @@ from mri_design.evaluation import Page, page, write_page
 
 PARTS = """
 {% extends "page.html.j2" %}
-{% from "parts.html.j2" import beside, explained, explorer, figure, numbers, picture, section, table with context %}
+{% from "parts.html.j2" import beside, explained, explorer, figure with context %}
+{% from "parts.html.j2" import inspector, numbers, picture, section, table with context %}
 {% block title %}{{ text }}{% endblock %}
 {% block verdict %}{{ text | words }}{% endblock %}
 {% block pictures %}
@@ -30,6 +31,7 @@ PARTS = """
 {% call figure("b", drawing) %}{{ text }}{% endcall %}
 {% endcall %}
 {% for kind, content in sliders.items() %}{% call explorer(kind, content) %}{{ text }}{% endcall %}{% endfor %}
+{% if inspected is defined %}{% call inspector(inspected) %}{{ text }}{% endcall %}{% endif %}
 {% endcall %}
 {% call section("What?") %}{% endcall %}
 {% endblock %}

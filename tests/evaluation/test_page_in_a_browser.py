@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from mri_design.evaluation import plots
 from tests.evaluation.pages import write_parts
 from tests.numbers_in_text import numbers_in
 
@@ -35,6 +36,15 @@ document.querySelector("iframe").onload = event => {
   seen.next = says();
   seen.spoken = slider.getAttribute("aria-valuetext");
   seen.bars = ["measured", "newest", "open"].map(kind => page.querySelectorAll("rect." + kind).length);
+  const inspected = find("figure.inspector"), canvas = inspected.querySelector("canvas"), reads = [];
+  const {KeyboardEvent} = event.target.contentWindow, says_now = () => inspected.querySelector(".reads").textContent;
+  const keyed = key => canvas.dispatchEvent(new KeyboardEvent("keydown", {key, cancelable: true}));
+  const probe = new OffscreenCanvas(4, 3).getContext("2d", {willReadFrequently: true});
+  const shade = () => { probe.drawImage(canvas, 0, 0); return [...probe.getImageData(1, 2, 1, 1).data].slice(0, 3); };
+  for (const key of ["ArrowUp", "ArrowLeft", "ArrowDown"]) { keyed(key); reads.push(says_now()); }
+  seen.reads = reads;
+  seen.shades = ["1", "2", "4"].map(key => { keyed(key); return shade(); });
+  seen.pressed = [...inspected.querySelectorAll(".views button")].map(button => button.getAttribute("aria-pressed"));
   document.title = JSON.stringify(seen);
 };
 </script>"""
@@ -48,7 +58,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     content = {"lines": 8, "start": (4,), "unit": "score", "steps": steps, "images": []}
     rows = [{"number": number, "strategy": "low-pass"} for number in (9, 100, -20)]
     facts = {"text": "A title", "drawing": Figure(figsize=(4, 3)), "rows": rows, "first": [], "summary": {}}
-    write_parts(folder / "report.html", sliders={"steps": content}, **facts)
+    image = np.arange(12.0).reshape(4, 3)
+    inspected = plots.pixel_values(plots.Frame("ky-columns"), image, 0.1 * image, {"reference": image[::-1] / 2})
+    write_parts(folder / "report.html", sliders={"steps": content}, inspected=inspected, **facts)
     return folder
 
 
@@ -74,4 +86,10 @@ def test_tables_sort_and_steps_are_shown(report: Path) -> None:
     assert seen["table"] == [["9", "100", "-20"], ["-20", "9", "100"], ["100", "9", "-20"]]
     assert seen["sort"] == "descending"
     assert seen["end"] == seen["next"] == seen["spoken"] and seen["bars"] == [2, 1, 5]
+    # pixels of arrays (4 x 3), on the page 3 x 4: index, value, two standard deviations, interval, per cent, reference
+    assert [numbers_in(text)[:4] for text in seen["reads"]] == [[2, 0, 6, 1.2], [1, 0, 3, 0.6], [1, 1, 4, 0.8]]
+    assert numbers_in(seen["reads"][0])[-2:] == [10, 1.5]
+    assert seen["pressed"] == ["false", "false", "false", "true", "false"]
+    image, spread, reference = seen["shades"]  # of array pixel [1, 2]: 5 of 11, and 8 / 2 of the reference
+    assert len({*image}) == len({*reference}) == 1 and image[0] > reference[0] > 0 and len({*spread}) == 3
     assert [numbers_in(seen[name]) for name in ("end", "moved")] == [[3, 8, -2], [2, 8, 2]]

@@ -10,6 +10,7 @@ from .images import doubt_panels as doubt_panels
 from .images import error_maps as error_maps
 from .images import image_grid as image_grid
 from .images import image_with_regions as image_with_regions
+from .images import pixel_values as pixel_values
 from .images import pixels as pixels
 from .images import pixels_png as pixels_png
 from .images import unit as unit

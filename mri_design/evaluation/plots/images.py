@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import textwrap
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +19,16 @@ from numpy.typing import NDArray
 from PIL import Image as Pixels  # of the plotting library; what that writes itself has three times the bytes
 
 from mri_design.evaluation.plots import style
-from mri_design.evaluation.plots.pictures import Frame, Image, ImagePanel, Layout, displayed, object_top, scale_top
+from mri_design.evaluation.plots.pictures import (
+    Frame,
+    Image,
+    ImagePanel,
+    Layout,
+    across,
+    displayed,
+    object_top,
+    scale_top,
+)
 
 _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's name, title, line of a caption, colour bar
 _LETTERS = 13  # of a scale's name in an inch
@@ -202,6 +213,48 @@ def pixels(
         "bar": frame.scale_bar(columns),
         "ramp": pixels_png(np.linspace(0, 1, 64)[np.newaxis], 1.0, "ky-rows", error=error),
         "top": scale,
+    }
+
+
+_MOST_PIXELS = 110_000
+"""Pixels whose values a page holds, of each image: of larger ones every second along both sides, or fewer."""
+
+
+def pixel_values(
+    frame: Frame, image: Image, std: NDArray[np.floating] | None, others: Mapping[str, Image]
+) -> dict[str, Any]:
+    """Values of an image for those who point at its pixels: what page.js reads, and draws in the colours of figures.
+
+    Parameters
+    ----------
+    frame : Frame
+        How it lies on the page.
+    image : complex or real array, shape (ky, kx)
+        Its magnitude is shown.
+    std : float array, shape (ky, kx), optional
+        Its error bars.
+    others : mapping of str to array, shape (ky, kx)
+        Images to look at in turn with it, on its grey scale.
+    """
+    step = max(1, math.ceil(math.sqrt(image.size / _MOST_PIXELS)))
+    white = object_top([np.abs(image)])
+    shown = {"image": image} | ({} if std is None else {"standard deviation": std}) | dict(others)
+    views = []
+    for name, values in shown.items():
+        lying = np.abs(displayed(values, frame.layout)[::step, ::step])
+        largest, error = float(lying.max()) or 1.0, name == "standard deviation"
+        words = np.rint(lying * (65535 / largest)).astype("<u2").tobytes()
+        top = scale_top([lying]) if error else white
+        packed = {"largest": f"{largest:.6g}", "top": f"{top:.6g}", "values": b64encode(words).decode()}
+        views.append({"name": name, "error": error, **packed})
+    palette = colormaps[style.ERROR_COLOURS](np.arange(256), bytes=True)[:, :3].tobytes()
+    rows, columns = lying.shape
+    sides = {"rows": rows, "columns": columns, "step": step, "across": across(frame.layout)}
+    return {
+        **sides,
+        "ratio": columns / (rows * frame.proportion),
+        "colours": b64encode(palette).decode(),
+        "views": views,
     }
 
 
