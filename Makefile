@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
 
-demo: $(READY)  ## hold designed lines against a tuned density, design a real scan, write a report to demo-run/
+demo: $(READY)  ## measure a real scan until its error bars say 10 %, compare masks, write a report to demo-run/
 	$(BIN)/mri-design demo --out demo-run --overwrite
 	@echo "The report: $(CURDIR)/demo-run/report.html"
 

@@ -1,4 +1,4 @@
-"""`demo`: a comparison where the truth is known and a design of a real scan, on embedded data and on one page."""
+"""`demo`: a design that ends by its own error bars, and comparisons where the truth is known, on one page."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from mri_design.evaluation.page import Page, dated, write_page
 from mri_design.evaluation.run_folder import PROGRESS, RunFolder
-from mri_design.evaluation.tables import alike, read_csv
+from mri_design.evaluation.tables import Row, read_csv
 from mri_design.experiment.inputs import scan_sources
 from mri_design.experiment.recipe import load_recipe
 from mri_design.runs.compare import (
     ComparisonRequest,
     ComparisonResult,
     compare_strategies,
-    pair_facts,
     report_comparison,
 )
 from mri_design.runs.design_report import design_in_folder
@@ -31,24 +32,23 @@ HEAD, TRAINING = "phantom:t2w", "phantom:t1w"
 OTHER = "phantom:t1w-6a"
 """Another contrast of the same head."""
 MATRIX = 128
-COUNTS = (24, 32, 48)
+LINES = 32
 TUNED_DENSITY = "vd-polynomial"
-STRATEGIES = ("calibrated", TUNED_DENSITY, "fastmri-random", "low-pass")
+STRATEGIES = ("calibrated", TUNED_DENSITY, "fastmri-random")
 DRAWS = 5
 RECIPE = "local"
 """Of the comparison: its images cost a fraction of the default recipe's (results/speed/demo.md has both)."""
-POWERS = {24: 9.0, 32: 6.0, 48: 3.0}
-"""Of the tuned density by number of lines, as ``mri-design demo --tune`` finds them on `TRAINING`."""
+POWER = 6.0
+"""Of the tuned density, as ``mri-design demo --tune`` finds it on `TRAINING`."""
 JOBS = 2
-SCAN = "phantom:lf-gre"
-LINES = 64
-BLOCK = 4
+SCAN, WANTED = "phantom:head-16ch", 0.1
+"""A real scan, and the relative error with which its design ends."""
 DESIGNED, RIVAL = "calibrated", "vd-polynomial@tuned"
 """The strategy of the designed masks, and the strong competitor that it is compared with."""
 
 
 def run_demo(run: Run, *, tune: bool = False) -> list[Stored]:
-    """Compare on a head whose truth is known, without and with another contrast of it; then design a real scan's lines.
+    """Design the lines of a real scan; then compare on a head whose truth is known, without and with another contrast.
 
     Every part has a folder of its own, in which what is finished is kept, and all share one page. With ``tune`` the
     density's powers are tuned anew.
@@ -56,7 +56,7 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Stored]:
     Returns
     -------
     list of Stored
-        Of `STUDY`, `EXAM` and `DESIGN`.
+        Of `DESIGN`, `EXAM` and `STUDY`.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Stored]:
     quiet = replace(run, jobs=JOBS, resume=not overwrite, progress=Progress(run.progress.show))
     common: dict[str, Any] = {
         "recipe": load_recipe(RECIPE).replacing("input", matrix=MATRIX),
-        "lines": COUNTS,
+        "lines": (LINES,),
     }
     comparisons = {
         STUDY: ComparisonRequest(
@@ -77,7 +77,7 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Stored]:
             strategies=STRATEGIES,
             train=scan_sources([TRAINING], "middle"),
             seeds=DRAWS,
-            powers={} if tune else {(TUNED_DENSITY, count): power for count, power in POWERS.items()},
+            powers={} if tune else {(TUNED_DENSITY, LINES): POWER},
             **common,
         ),
         EXAM: ComparisonRequest(
@@ -88,11 +88,11 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Stored]:
         ),
     }
     studies, endings = dict[str, ComparisonResult](), list[Stored]()
-    for name in (STUDY, EXAM, DESIGN):
+    for name in (DESIGN, EXAM, STUDY):
         with RunFolder(run.folder.path / name, overwrite=overwrite, png=run.folder.png) as folder:
             part = quiet.within(folder)
             if name == DESIGN:
-                request = DesignRequest(SCAN, load_recipe(None).replacing("design", block=BLOCK), LINES)
+                request = DesignRequest(SCAN, load_recipe(None).replacing("design", until_error=WANTED))
                 endings.append(design_in_folder(request, part))
             else:
                 record = comparisons[name].record(part)
@@ -104,41 +104,47 @@ def run_demo(run: Run, *, tune: bool = False) -> list[Stored]:
 
 
 def _report(run: Run, study: ComparisonResult, exam: ComparisonResult) -> None:
-    """Write the page over the comparisons and the design of a real scan, whose mask and errors are read from files."""
+    """Write the page over the design, whose figures and errors are read from files, and the comparisons."""
     rows, warnings, figures = list[dict[str, object]](), [], dict[str, dict[str, str]]()
-    for part in (run.folder.path / name for name in (STUDY, EXAM, DESIGN)):
+    for part in (run.folder.path / name for name in (DESIGN, EXAM, STUDY)):
         manifest = json.loads((part / "manifest.json").read_text(encoding="utf-8"))
         rows.append({"run": part.name, "status": manifest["status"], "seconds": float(manifest["wall_seconds"])})
         figures[part.name] = {svg.stem: svg.read_text(encoding="utf-8") for svg in (part / "figures").glob("*.svg")}
         if manifest["status"] != Status.CONVERGED.value:
             warnings.append(f"{part.name}: {manifest['status']}.")
-    fought = {count: _duel(study, count) for count in study.study.lines}
-    shown, outcomes = int(study.shown[0].mask.sum()), dict[str, list[int]]()
-    for outcome in ("better", "as good", "worse"):
-        if counts := [count for count, duel in fought.items() if duel["outcome"] == outcome]:
-            outcomes[outcome] = counts
-    facts = pair_facts(study, (DESIGNED, RIVAL)) | {
+    made = run.folder.path / DESIGN
+    errors, maps = read_csv(made / "metrics.csv")[0], made / "coil_maps.npy"
+    design = {
+        "run": DESIGN,
+        "lines": errors["lines"],
+        "of": len(np.load(made / "mask.npy", allow_pickle=False)),
+        "coils": len(np.load(maps, mmap_mode="r", allow_pickle=False)) if maps.exists() else 1,
+        "wanted": WANTED,
+        "predicted": errors["predicted_error"],
+        "found": errors["found_error"],
+    }
+    mine, rival = (_summary(study, name) for name in (DESIGNED, RIVAL))
+    facts = {
+        "design": design,
         "grid": len(study.shown[0].mask),
-        "duel": fought[shown],
-        "outcomes": outcomes,
+        "duel": {"lines": LINES, "mine": _error(mine), "rival": _error(rival), "spread": float(str(rival["sd_draws"]))},
+        "known": _error(_summary(exam, DESIGNED)),
         "recipe": RECIPE,
         "other": OTHER,
-        "designed": DESIGNED,
+        "study": study.study,
+        "errors": study.errors,
         "exam": exam,
         "figures": figures,
         "runs": rows,
-        "scan_errors": read_csv(run.folder.path / DESIGN / "metrics.csv"),
     }
     page = Page("demo", facts)
     write_page(run.folder.output_path("report.html"), page, None, warnings, **dated(run.command))
 
 
-def _duel(study: ComparisonResult, count: int) -> dict[str, Any]:
-    """Designed lines and the strong competitor at one number of lines: errors, spread over draws, and who is better."""
-    rows = [row for row in study.errors.tables["summary"] if row[study.study.counted] == count]
-    mine, rival = (next(row for row in rows if row["strategy"] == name) for name in (DESIGNED, RIVAL))
-    errors = float(str(mine["relative_l2"])), float(str(rival["relative_l2"]))
-    spread = float(str(rival["sd_draws"]))
-    same = abs(errors[0] - errors[1]) <= spread or alike(*errors)
-    outcome = "as good" if same else "better" if errors[0] < errors[1] else "worse"
-    return {"lines": count, "mine": errors[0], "rival": errors[1], "spread": spread, "outcome": outcome}
+def _summary(study: ComparisonResult, name: str) -> Row:
+    """What a strategy has come to."""
+    return next(row for row in study.errors.tables["summary"] if row["strategy"] == name)
+
+
+def _error(row: Row) -> float:
+    return float(str(row["relative_l2"]))
