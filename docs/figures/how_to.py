@@ -53,6 +53,10 @@ PICTURES = {
     "design-one-scan": Picture("design phantom:lf-gre --lines 48 --block 4", "mask-growth", "designed"),
     "reconstruct": Picture("recon phantom:lf-gre --mask PLACE/designed/mask.npy", "images", "image"),
     "at-the-scanner": Picture("design phantom:lf-gre --lines 48 --block 4", "predicted-error", "designed"),
+    "reading-good": Picture("design phantom:lf-gre --lines 48 --block 4", "std", "designed"),
+    "reading-predictions": Picture("design phantom:lf-gre --lines 48 --block 4", "calibration", "designed"),
+    "reading-low-pass": Picture("design phantom:lf-gre --lines 48 --block 4 --strategy low-pass", "std", "low-pass"),
+    "reading-noise": Picture("recon phantom:lf-gre --mask PLACE/designed/mask.npy --noise 0.0044", "std", "noise"),
     "coils": Picture(f"recon phantom:head-16ch --mask PLACE/{EVERY_THIRD}", "images", "coils"),
     "coil-maps": Picture(f"recon phantom:head-16ch --mask PLACE/{EVERY_THIRD}", "coil-maps", "coils"),
     "three-d-scans": Picture(

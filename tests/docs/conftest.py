@@ -89,6 +89,12 @@ def blank_figures() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No report opens in the browser of the machine."""
+    monkeypatch.setattr("webbrowser.open", lambda _: True)
+
+
+@pytest.fixture(autouse=True)
 def short_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Textbook rivals of `compare` choose between two weights and take few steps: hundreds of images otherwise."""
     monkeypatch.setattr("mri_design.runs.compare.WEIGHTS", WEIGHTS[2:4])

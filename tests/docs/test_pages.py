@@ -126,6 +126,8 @@ def _run_command(command: str) -> str:
         needed = next((package for ending, package in NEEDED.items() if f"{ending} " in f"{command} "), None)
         if needed is not None and find_spec(needed) is None:
             return ""
+        if command.split()[1] == "open":  # reports are left out
+            (Path(command.split()[2]) / "report.html").touch()
         ended = called(_smaller(command))
         assert ended.exit_code in (0, 4), f"{command}\n{ended.output}"
         said = ("out of reach", "other methods not converged")  # of a small scan, rivals have too few iterations
