@@ -14,6 +14,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import ArrayLike
 
+from mri_design.brief import brief, briefly
 from mri_design.errors import InputError, described, number_array, positive_number, require_choice, require_numbers
 from mri_design.glm.labels import label_probability
 from mri_design.glm.variational import VariationalGaussian
@@ -41,6 +42,7 @@ ROUNDS = {"rounds": 100, "tolerance": 1e-3}
 WEIGHTS = "weights"
 
 
+@briefly
 @dataclass(frozen=True)
 class Estimate:
     """Numbers with their uncertainty.
@@ -80,6 +82,11 @@ class Regression(Estimate):
     """
 
     posterior: GaussianPosterior
+
+    def __repr__(self) -> str:
+        noise = f", noise variance {self.noise_variance:.4g}" if self.posterior.model.measurement.out_size else ""
+        ended = self.convergence.status.value
+        return f"{type(self).__name__}({self.mean.size} weights, prior {brief(self.prior)}{noise}, {ended})"
 
     @property
     def noise_variance(self) -> float:
