@@ -5,6 +5,7 @@
   are the recipe `default` with its comments and the JSON Schema: ``python docs/build_pages.py`` writes both into the
   package.
 - ``notebooks/*.md`` are the notebooks with what they printed and drew when `make notebooks` ran them.
+- Equations in TeX become MathML.
 - A link ``../PATH`` of a page leads to a file of the repository; the file is copied into the site (of ``results/``, all
   files are), so that the same link works in the repository and on the site.
 """
@@ -19,6 +20,7 @@ from dataclasses import MISSING
 from importlib import import_module
 from pathlib import Path
 
+from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -57,6 +59,8 @@ Longer stories, from the first line of code to the last picture. Each of them ra
 </div>
 """
 """The page that shows all notebooks; it takes their cards."""
+RANKS = {"results/": 0.01, "api/": 0.05, "results.md": 0.2, "theory.md": 0.3, "notebooks/": 0.5, "architecture.md": 0.3}
+"""How search weighs pages, by how their paths begin: guides come before tables, which hold every word."""
 LINK = re.compile(r"\]\(\.\./([^)#\s]+)")
 
 
@@ -85,16 +89,23 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let links to the repository lead to its copies, and put in the tables of settings."""
+    rank = next((boost for start, boost in RANKS.items() if page.file.src_uri.startswith(start)), 1)
+    page.meta["search"] = {"boost": rank}
     if page.file.src_uri.startswith("results/"):
-        page.meta["search"] = {"boost": 0.01}  # tables of numbers hold every word: pages that explain it come first
-        return markdown.replace("](../../docs/", "](../../")
-    if page.file.src_uri == "theory.md":
-        page.meta["search"] = {"boost": 0.3}  # formulas hold every letter
+        return markdown.replace("](../../docs/", "](../../").replace("](../docs/", "](../")
     if page.file.src_uri.startswith(("api/", "notebooks/")):
         return markdown
+    markdown = re.sub(r"\$\$(.+?)\$\$|\$`(.+?)`\$", equation, markdown, flags=re.S)
     markdown = re.sub(r"\]\(\.\./notebooks/(\w+)\.py", r"](notebooks/\1.md", markdown)
     markdown = re.sub(r"^<!-- settings: (\w+) -->$", lambda match: settings_table(match[1]), markdown, flags=re.M)
     return markdown.replace("](../docs/", "](").replace("](../", "](").replace("](docs/", "](")
+
+
+def equation(written: re.Match[str]) -> str:
+    """An equation in TeX, between ``$$`` or in a line between $` and `$, as MathML, which browsers draw."""
+    if written[1] is None:
+        return convert(written[2])
+    return f'<div class="equation">{convert(" ".join(written[1].split()), display="block")}</div>'
 
 
 def reference_page(subject: str) -> str:
