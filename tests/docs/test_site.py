@@ -6,8 +6,6 @@ import base64
 import importlib
 import json
 import re
-import runpy
-import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -84,11 +82,3 @@ def test_the_shipped_default_is_written_from_the_settings(build_pages: ModuleTyp
     text = build_pages.recipe_text()
     assert (REPOSITORY / "mri_design/recipes/default.toml").read_text(encoding="utf-8") == text
     assert md.Recipe.of(tomllib.loads(text)) == md.Recipe()
-
-
-@pytest.mark.slow
-def test_the_script_of_the_first_figure_draws_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script, drawn = REPOSITORY / "docs/figures/designed_against_tuned.py", tmp_path / "figure.png"
-    monkeypatch.setattr(sys, "argv", [str(script), "--matrix", "40", "--out", str(drawn)])
-    runpy.run_path(str(script), run_name="__main__")
-    assert drawn.read_bytes().startswith(b"\x89PNG")
