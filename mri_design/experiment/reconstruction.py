@@ -59,6 +59,7 @@ from mri_design.model.slice import SliceModel
 from mri_design.model.two_sets import TwoSets
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
+from mri_design.readouts import FoldedLineReadouts
 from mri_design.registry import full_name
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.status import Convergence, Status
@@ -73,8 +74,8 @@ ITERATIONS = 300
 """Of accelerated proximal gradients and of the primal-dual method: three times SigPy's 100, which few lines need."""
 _DUAL_STEP = 0.03
 """Step of the primal-dual method on edges, whose dual image is no larger than lambda; that on the image is the largest
-that converges, 1 / 9 of its inverse. With steps of 1 and 1 / 9 images of few lines are far from the minimum after 300
-iterations (results/coils/everyday.md)."""
+that converges, 1 / 9 of its inverse (1 / 10 where two sets of coil maps see every pixel). With steps of 1 and 1 / 9
+images of few lines are far from the minimum after 300 iterations (results/coils/everyday.md)."""
 PENALTY, DAMPING = 0.003, 0.001
 """Weights of l1-wavelet and total-variation, and of least squares, unless a recipe has one."""
 STD_SAMPLES = 48
@@ -611,17 +612,17 @@ def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: f
         warnings.filterwarnings("ignore", "IProgress not found")
         from sigpy.mri.app import L1WaveletRecon, TotalVariationRecon  # here: the import takes longer than commands
 
-    measurement = slice_model.measurement(lines)
-    plain = measurement.adjoint(slice_model.acquire(lines))
-    scale = float(np.abs(plain).max()) or 1.0
-    mask = slice_model.grid_samples(lines)
-    samples = np.where(mask, slice_model.kspace, 0).astype(np.complex64) / np.float32(scale)
+    measurement: Any = slice_model.measurement(lines)
+    data, square = slice_model.acquire(lines), 2 if isinstance(slice_model.candidates, FoldedLineReadouts) else 1
+    scale = float(np.abs(measurement.adjoint(data)).max()) or 1.0
+    samples = measurement.placed(data).astype(np.complex64) / np.float32(scale)
     maps = np.ones_like(samples) if slice_model.maps is None else slice_model.maps
-    settings = {"weights": mask.astype(float), "show_pbar": False, "max_iter": ITERATIONS}
+    settings = {"weights": measurement.placed(np.ones(data.shape[1:])), "show_pbar": False, "max_iter": ITERATIONS}
     if method == "l1-wavelet":
-        app = L1WaveletRecon(samples, maps, weight, alpha=1.0, **settings)
+        app = L1WaveletRecon(samples, maps, weight, alpha=1 / square, **settings)
     else:
-        app = TotalVariationRecon(samples, maps, weight, tau=1 / (9 * _DUAL_STEP), sigma=_DUAL_STEP, **settings)
+        tau = 1 / ((8 + square) * _DUAL_STEP)
+        app = TotalVariationRecon(samples, maps, weight, tau=tau, sigma=_DUAL_STEP, **settings)
     before = np.zeros(slice_model.shape)
     while not app.alg.done():
         if app.alg.iter == ITERATIONS - ITERATIONS // 10:

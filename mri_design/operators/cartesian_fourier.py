@@ -59,14 +59,14 @@ class _CartesianEncoding(LinearOperator):
         """What is measured of spectra (..., ky, kx)."""
 
     @abstractmethod
-    def _placed(self, samples: Array) -> Array:
+    def placed(self, samples: Array) -> Array:
         """Spectra (..., ky, kx) that are zero where nothing is measured."""
 
     def _apply(self, u: Array) -> Array:
         return self._taken(self._fft._apply(self._coils._apply(u)))
 
     def _adjoint(self, v: Array) -> Array:
-        return self._coils._adjoint(self._fft._adjoint(self._placed(v)))
+        return self._coils._adjoint(self._fft._adjoint(self.placed(v)))
 
     def unit_noise(self, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
         """As in the base class; the noise of a sample is the same whichever others are measured."""
@@ -100,7 +100,7 @@ class _CartesianEncoding(LinearOperator):
 
     def _spectrum_of(self, weights: Array) -> Array:
         coils = weights.shape[0] if weights.ndim == len(self.out_shape) else 1  # 1: the same for all coils
-        mask = self._placed(np.broadcast_to(weights, (coils, *self.out_shape[1:])))
+        mask = self.placed(np.broadcast_to(weights, (coils, *self.out_shape[1:])))
         mask = scipy.fft.ifftshift(mask, axes=(-2, -1))
         if self.maps is None:
             return np.asarray(mask[0])
@@ -157,7 +157,7 @@ class CartesianLines(_CartesianEncoding):
     def _taken(self, spectra: Array) -> Array:
         return spectra[..., self.lines, :]
 
-    def _placed(self, samples: Array) -> Array:
+    def placed(self, samples: Array) -> Array:
         full = np.zeros((*samples.shape[:-2], *self.grid), dtype=samples.dtype)
         full[..., self.lines, :] = samples
         return full
@@ -239,7 +239,7 @@ class LineColumns(CartesianLines):
         return self.columns(u)
 
     def _adjoint(self, v: Array) -> Array:
-        full = self._placed(v.astype(np.result_type(v.dtype, np.complex64), copy=False))
+        full = self.placed(v.astype(np.result_type(v.dtype, np.complex64), copy=False))
         images = self.adjoint_of_noise(full.reshape(-1, *full.shape[-3:]))
         return np.reshape(images, (*v.shape[:-3], *self.grid))
 
@@ -278,7 +278,7 @@ class CartesianSamples(_CartesianEncoding):
     def _taken(self, spectra: Array) -> Array:
         return spectra.reshape(*spectra.shape[:-2], -1)[..., self._chosen]
 
-    def _placed(self, samples: Array) -> Array:
+    def placed(self, samples: Array) -> Array:
         full = np.zeros((*samples.shape[:-1], self.mask.size), dtype=samples.dtype)
         full[..., self._chosen] = samples
         return full.reshape(*samples.shape[:-1], *self.mask.shape)

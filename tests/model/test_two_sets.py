@@ -8,6 +8,7 @@ import pytest
 import mri_design as md
 from mri_design.calibration import maps_from_lines
 from mri_design.calibration.coils import seen_by_coils
+from mri_design.experiment import Method
 from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
 from mri_design.model.two_sets import TwoSets
@@ -89,6 +90,14 @@ def test_an_image_of_two_sets_shows_what_folds(scan: md.KSpaceData) -> None:
         image = np.abs(reconstruct_prepared(model, LINES, "mean", QUICK, image_rng(0), with_std=False).image)
         errors.append(np.linalg.norm(image - truth) / np.linalg.norm(truth))
     assert errors[1] < 0.6 * errors[0]
+
+
+@pytest.mark.parametrize("method", ["map", "l1-wavelet", "total-variation"])
+def test_rivals_show_what_folds_too(scan: md.KSpaceData, method: Method) -> None:
+    own = scan.slice_model().calibrated(LINES)
+    truth = np.linalg.norm(to_image(own.kspace), axis=0)
+    image = np.abs(reconstruct_prepared(own, LINES, method, QUICK, image_rng(0)).image)
+    assert np.linalg.norm(image - truth) < 0.12 * np.linalg.norm(truth)
 
 
 def test_error_bars_and_draws_are_of_the_image_that_is_shown(scan: md.KSpaceData) -> None:
