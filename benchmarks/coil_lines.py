@@ -179,7 +179,12 @@ def folded_rows(folder: Path) -> Iterator[Row]:
         image = image_of(scan, LOCAL)
         seen = image.slice_model if kind == "known" else image.as_measured
         lines = fixed_lines(seen, "vd-polynomial:1 draw=systematic", 96 // acceleration, 8, 0)
-        one, seen = seen.calibrated(lines, rough=kind == "own"), seen.calibrated(lines)
+        one = (
+            seen.calibrated(lines, rough=True)
+            if kind == "own"
+            else image_of(scan, LOCAL.replacing("coils", maps="espirit")).slice_model
+        )
+        seen = seen.calibrated(lines)
         plain = LOCAL.inference.engine().infer(one.model(lines), np.random.default_rng(0))
         made, truth = reconstruct_by_recipe(seen, lines, LOCAL, 0), np.linalg.norm(cut[0], axis=0)
         pairs = ((plain.mean, one), (made.image, seen))

@@ -807,7 +807,9 @@ def maps_from_lines(
     if not energies.any():
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to calibrate with")
     directions = coil_directions(energies) if directions is None else directions
-    missed, sets = _held_back(kspace, samples, noise_variance) if check else (float("nan"), 1)
+    missed, sets = (
+        held_back_coils(kspace, samples, noise_variance, whole=of_whole_lines(samples)) if check else (float("nan"), 1)
+    )
     if method == "espirit" and sets == 1:
         whole = np.zeros(kspace.shape, np.complex64)
         central(whole, centre)[:] = np.where(central(samples, centre), central(kspace, centre), 0)
@@ -823,14 +825,22 @@ def maps_from_lines(
     return CoilMapEstimate(maps[0], "nlinv", lines, missed, count, maps[1] if sets > 1 else None)
 
 
-def _held_back(kspace: NDArray[np.complex64], samples: NDArray[np.bool_], noise_variance: float) -> tuple[float, int]:
-    """Error of coils held back, and of how many sets of maps: two of whole lines where they clearly predict better."""
+def of_whole_lines(samples: NDArray[np.bool_]) -> bool:
+    """Whether every line of the samples (ky, kx) is measured as a whole or not at all."""
+    return np.array_equal(samples.any(axis=1), samples.all(axis=1))
+
+
+def held_back_coils(
+    kspace: NDArray[np.complex64], samples: NDArray[np.bool_], noise_variance: float, *, whole: bool
+) -> tuple[float, int]:
+    """Error of held coils, and how many sets of maps: two of ``whole`` lines, where these predict clearly better."""
     missed = error_of_held_coils(kspace, samples, noise_variance)
-    whole = np.array_equal(samples.any(axis=1), samples.all(axis=1))
     if whole and len(kspace) >= _COILS_THAT_PREDICT and missed > _LESS_ERROR:
         by_two = error_of_held_coils(kspace, samples, noise_variance, sets=2)
-        if missed**2 - by_two**2 > _LESS_ERROR**2:
-            return by_two, 2
+        if missed**2 - by_two**2 > _LESS_ERROR**2 and by_two < error_of_alternate_lines(
+            kspace, samples, noise_variance
+        ):
+            return by_two, 2  # what ails alternate lines is an image that folds, too, and their coils apart tell
     return missed, 1
 
 
@@ -884,6 +894,15 @@ class OwnMaps:
     def __getstate__(self) -> dict[str, object]:
         """State without remembered maps, which another process estimates itself."""
         return {"method": self.method, "noise_variance": self.noise_variance, "_made": {}}
+
+
+def error_of_alternate_lines(
+    kspace: NDArray[np.complex64], samples: NDArray[np.bool_], noise_variance: float = 0.0
+) -> float:
+    """`error_of_held_coils` (which see) where coils of odd and of even lines count as different coils."""
+    odd = np.arange(len(samples))[:, np.newaxis] % 2 == 1
+    apart = np.repeat([samples & odd, samples & ~odd], len(kspace), axis=0)
+    return error_of_held_coils(np.tile(kspace, (2, 1, 1)), apart, noise_variance)
 
 
 def error_of_held_coils(

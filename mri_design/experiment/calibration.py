@@ -35,7 +35,7 @@ from mri_design.scan.provenance import LEAST_EXPLAINED, MapsOrigin, NoiseOrigin
 from mri_design.scan.sampling import Sampling, require_dynamic_range
 
 if TYPE_CHECKING:  # models are imported where they are made: info needs none
-    from mri_design.calibration.coils import CoilMapEstimate
+    from mri_design.calibration.coils import CoilMapEstimate, MapMethod
     from mri_design.model.slice import SliceModel
     from mri_design.operators.base import Array
 
@@ -134,20 +134,27 @@ def _with_maps(
     if takes_lines_with_gaps(allowed, lines, recipe, centre):
         estimates = maps_with_gaps(allowed, lines, recipe, directions)
         return with_estimates(scan, estimates, min(lines, gapless_centre(allowed)))
-    from mri_design.calibration.coils import error_of_held_coils, is_bad
+    from mri_design.calibration.coils import held_back_coils, is_bad, of_whole_lines
 
-    width = calibration_width(allowed, lines, centre)
-    if centre is None:
-        scan = replace(scan, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
+    width, square = calibration_width(allowed, lines, centre), KINDS[recipe.design.encoding].square
     if not calibrates_itself(allowed):
+        scan = _with_espirit(scan, allowed, lines, directions) if centre is None else scan
         return scan.known(maps=MapsOrigin(source="calibration scan"))
     number, inner = _strongest(allowed), np.zeros(scan.grid_shape, dtype=bool)
     central(inner, width)[:] = True
-    samples = allowed.samplings[number].samples & inner
-    missed = error_of_held_coils(allowed.kspace[number], samples, scan.noise_variance or 0.0)
-    first = width if KINDS[recipe.design.encoding].square else lines  # of a square every sample has to be there
+    samples, noise = allowed.samplings[number].samples, scan.noise_variance or 0.0
+    lined = recipe.coils.method == "auto" and not square and of_whole_lines(samples)
+    missed, sets = held_back_coils(allowed.kspace[number], samples & inner, noise, whole=lined)
+    if sets > 1:
+        return with_estimates(scan, maps_with_gaps(allowed, lines, recipe, directions, method="auto"), lines)
+    scan = _with_espirit(scan, allowed, lines, directions) if centre is None else scan
+    first = width if square else lines  # of a square every sample has to be there
     known = MapsOrigin(source="espirit", lines=width, calibration_lines=first, side=width)
     return scan.known(maps=replace(known, error=missed, bad=is_bad(missed, scan.n_coils)))
+
+
+def _with_espirit(scan: KSpaceData, allowed: KSpaceData, lines: int, directions: Array | None) -> KSpaceData:
+    return replace(scan, coil_maps=estimate_coil_maps(allowed, lines=lines, directions=directions).coil_maps)
 
 
 def estimates_own_maps(data: KSpaceData) -> bool:
@@ -249,14 +256,13 @@ def causes_of_bad_maps(data: Scan) -> tuple[str, ...]:
     -------
     tuple of {"alternate lines", "motion", "coils", "centre", "axes"}
     """
-    from mri_design.calibration.coils import error_of_held_coils, is_bad
+    from mri_design.calibration.coils import error_of_alternate_lines, is_bad
 
     if not isinstance(data, KSpaceData):
         return "motion", "coils"
-    number, odd = _strongest(data), np.arange(data.grid_shape[0])[:, np.newaxis] % 2 == 1
+    number = _strongest(data)
     kspace, samples = data.kspace[number], data.samplings[number].samples
-    apart = np.repeat([samples & odd, samples & ~odd], data.n_coils, axis=0)
-    if not is_bad(error_of_held_coils(np.tile(kspace, (2, 1, 1)), apart, data.noise_variance or 0.0), data.n_coils):
+    if not is_bad(error_of_alternate_lines(kspace, samples, data.noise_variance or 0.0), data.n_coils):
         return ("alternate lines",)
     centre = ("centre",) if find_centre(kspace, samples).known_by == "assumed" else ()
     return "motion", "coils", *centre, "axes"
@@ -274,9 +280,8 @@ def with_estimates(data: KSpaceData, estimates: Sequence[CoilMapEstimate], calib
     if any(estimate.second is not None for estimate in estimates):
         none = np.zeros_like(maps[0])
         second = np.stack([none if estimate.second is None else estimate.second for estimate in estimates])
-    return replace(data, coil_maps=maps, second_maps=second).known(
-        maps=MapsOrigin.of_estimate(shown, calibration_lines)
-    )
+    origin = replace(MapsOrigin.of_estimate(shown, calibration_lines), second=second is not None)
+    return replace(data, coil_maps=maps, second_maps=second).known(maps=origin)
 
 
 def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: int | None = None) -> bool:
@@ -300,9 +305,14 @@ def takes_lines_with_gaps(data: KSpaceData, lines: int, recipe: Recipe, centre: 
 
 
 def maps_with_gaps(
-    data: KSpaceData, lines: int, recipe: Recipe, directions: Array | None = None
+    data: KSpaceData,
+    lines: int,
+    recipe: Recipe,
+    directions: Array | None = None,
+    *,
+    method: MapMethod = "nlinv",
 ) -> list[CoilMapEstimate]:
-    """Coil maps of white slices by NLINV, from all samples that were measured.
+    """Coil maps of white slices, by default by NLINV, from all samples that were measured.
 
     Where more gapless centre lines were measured than may be used, only the allowed ones are used; of
     a plane, the square of as many samples.
@@ -322,7 +332,7 @@ def maps_with_gaps(
         maps_from_lines(
             stack,
             sampling.samples & allowed,
-            method="nlinv",
+            method=method,
             directions=directions,
             noise_variance=data.noise_variance or 0.0,
         )

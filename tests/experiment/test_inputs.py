@@ -135,6 +135,9 @@ def test_centre_lines_that_one_image_and_smooth_maps_do_not_explain_are_doubted(
     assert not calibrate(data, small).provenance.maps.bad
     found = calibrate(replace(data, kspace=swapped), small)
     assert found.provenance.maps.bad and causes_of_bad_maps(found) == ("alternate lines",)
+    assert found.second_maps is None
+    by_nlinv = calibrate(replace(data, kspace=swapped), small.replacing("coils", maps="nlinv"))
+    assert by_nlinv.provenance.maps.bad and by_nlinv.second_maps is None
 
 
 def test_maps_of_a_prescan_lie_where_the_scan_does(small: Recipe, tmp_path: Path) -> None:

@@ -118,6 +118,21 @@ def test_the_scans_own_image_holds_what_folds(scan: md.KSpaceData) -> None:
     assert np.linalg.norm(np.abs(truth) - size) < 0.05 * np.linalg.norm(size)
 
 
+def test_complete_scans_that_fold_have_two_sets_and_others_those_of_espirit() -> None:
+    both = folded()
+    inside = md.load_phantom("t1w", shape=(48, 64), noise=0.01, n_coils=8, rng=np.random.default_rng(1))
+    slices = np.concatenate([inside.kspace, both.kspace])
+    known = calibrate(replace(both, kspace=slices), QUICK)
+    origin = known.provenance.maps
+    assert known.second_maps is not None
+    assert [bool(one.any()) for one in known.second_maps] == [False, True]
+    assert (origin.second, origin.calibration_lines) == (True, 24)
+    truth, size = truth_of(known, 1), np.linalg.norm(to_image(known.kspace[1]), axis=0)
+    assert truth is not None and np.linalg.norm(np.abs(truth) - size) < 0.05 * np.linalg.norm(size)
+    asked = calibrate(both, QUICK.with_settings(["coils.maps=espirit"]))
+    assert (asked.provenance.maps.source, asked.second_maps) == ("espirit", None)
+
+
 def test_samples_that_are_no_whole_lines_have_one_set(scan: md.KSpaceData) -> None:
     one = scan.slice_model().calibrated(LINES)
     holes = np.ones(one.shape, dtype=bool)
