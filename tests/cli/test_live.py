@@ -73,6 +73,44 @@ def test_at_the_scanner_they_do_the_same(work: Path, run: Run, tmp_path: Path, p
     assert (tmp_path / "enough" / "frames.npz").exists() and rows(tmp_path / "enough" / "latency.csv")
 
 
+def test_at_the_scanner_too_a_resumed_run_keeps_the_number(
+    work: Path, run: Run, tmp_path: Path, pressed: dict[int, str]
+) -> None:
+    (tmp_path / "readouts.mrd").write_bytes(stream_of(np.load(work / "scan.npz")["kspace"][0]))
+    words = ("adapt", tmp_path / "readouts.mrd", "--lines", 8, *OPTIONS[2:], "--out", tmp_path / "run")
+    pressed[7] = "more"
+    with interrupted("calibrated", 6):
+        run(*words, code=130)
+    run(*words, "--resume", code=0)
+    assert len(order(tmp_path / "run")) == 18
+
+
+@pytest.mark.parametrize(
+    ("options", "pictures"),
+    [
+        (("--encoding", "plane", "--samples", 120, "--block", 40), 5),
+        (("--encoding", "radial", "--shots", 6), 5),
+        (("--strategy", "vd-polynomial", "--lines", 12, "--start", 4), 1),
+    ],
+    ids=["plane", "spokes", "no posterior"],
+)
+def test_whatever_is_chosen_has_its_page(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[object, ...], pictures: int
+) -> None:
+    pages, show = list[str](), Live.show
+    if "radial" in options:
+        pytest.importorskip("finufft")
+
+    def shown(page: Live, moment: Moment, frame: Frame | None) -> None:
+        show(page, moment, frame)
+        pages.append(page.page().decode())
+
+    monkeypatch.setattr(Live, "show", shown)
+    given = ("--recipe", "quick.toml", "--no-report", "--live", 0, "--out", tmp_path / "run")
+    run("design", "phantom:brain", *options, *given, code=(0, 4))
+    assert pages[-1].count("data:image/png") == pictures and len(pages) > 2
+
+
 def test_the_address_is_printed_also_to_those_who_want_quiet(run: Run, tmp_path: Path) -> None:
     plain = ("design", "scan.npz", *OPTIONS[:6], "--quiet", "--overwrite", "--out", tmp_path / "run")
     for more in (["--live"], ["--live", "--no-report"]):  # without a number, at the end or before another option
