@@ -59,7 +59,7 @@ Longer stories, from the first line of code to the last picture. Each of them ra
 </div>
 """
 """The page that shows all notebooks; it takes their cards."""
-RANKS = {"results/": 0.001, "api/": 0.005, "results.md": 0.2, "theory.md": 0.3, "notebooks/": 0.5, "architecture.md": 0.3}
+RANKS = {"results/": 0.001, "api/": 0.005, "results.md": 0.2, "theory.md": 0.3, "notebooks/": 0.5}
 """How search weighs pages, by how their paths begin: guides come before tables, which hold every word."""
 LINK = re.compile(r"\]\(\.\./([^)#\s]+)")
 
