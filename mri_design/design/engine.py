@@ -15,6 +15,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
+from mri_design.calibration.coils import CoilMapEstimate
 from mri_design.design.frames import Frame, scaled_to
 from mri_design.design.greedy import image_energy, least_energies, of_each, rows_of
 from mri_design.design.strategy import (
@@ -99,6 +100,7 @@ class SliceInference:
     seen: SliceModel
     posterior: GaussianPosterior | None = None
     _expecting: GaussianPosterior | None = None
+    _maps_from: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -123,7 +125,8 @@ class SliceInference:
 
         Coil maps that are not known are those of the first ``map_count`` lines (`map_lines`), by default of all.
         """
-        self.seen = model = self._slice.calibrated(lines[:map_count], rough=True)
+        self._maps_from = lines[:map_count]
+        self.seen = model = self._slice.calibrated(self._maps_from, rough=True)
         if self._refined is not None:
             model = self._refined(model, model.central_image(lines) if self.warm is None else self.warm.mean)
         engine = replace(self._engine, outer_iterations=FIRST_LOOPS if self.warm is None else STEP_LOOPS)
@@ -160,6 +163,10 @@ class SliceInference:
             variances = scipy.ndimage.uniform_filter(variances, AROUND, mode="wrap")
         return (np.abs(made.mean) * unit).astype(np.float32), (np.sqrt(variances) * unit).astype(np.float32)
 
+    def coil_maps(self) -> CoilMapEstimate | None:
+        """The estimate of the coil maps of the last inference; None where they are known."""
+        return self._slice.coil_map_estimate(self._maps_from, rough=True)
+
     def measured(self) -> None:
         """The lines chosen by the last posterior have been measured: the next inference goes on from it."""
         if self.posterior is not None:
@@ -190,6 +197,10 @@ class InferredSlices:
     def picture(self) -> tuple[Array, Array]:
         """`SliceInference.picture` of the first slice."""
         return self._slices[0].picture()
+
+    def coil_maps(self) -> CoilMapEstimate | None:
+        """`SliceInference.coil_maps` of the first slice."""
+        return self._slices[0].coil_maps()
 
     def update(self, lines: tuple[int, ...], map_count: int) -> list[Cost]:
         """`SliceInference.update` of every slice; `posteriors` are the new ones from now on."""

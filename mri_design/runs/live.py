@@ -222,11 +222,14 @@ class Live:
         """Lines were given up."""
         self._set(lost=(*self._state.lost, *lines))
 
-    def ends(self, frame: Frame, says: str, facts: Mapping[str, str]) -> None:
-        """The run has its image; with how it ended, in words, and what is known of noise and coils now."""
+    def learns(self, facts: Mapping[str, str]) -> None:
+        """More is known of noise and coils."""
         assert self._state.watched is not None
-        known = replace(self._state.watched, facts={**self._state.watched.facts, **facts})
-        self._set(watched=known, frame=frame, following=(), end=says)
+        self._set(watched=replace(self._state.watched, facts={**self._state.watched.facts, **facts}))
+
+    def ends(self, frame: Frame, says: str) -> None:
+        """The run has its image; with how it ended, in words."""
+        self._set(frame=frame, following=(), end=says)
 
     def breaks(self, why: str) -> None:
         """The run ends without an image."""

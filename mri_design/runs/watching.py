@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.design import Amount, DesignTrace, Frame, Moment
+from mri_design.design import Amount, DesignTrace, Frame, Moment, map_lines
 from mri_design.design.frames import MEMBERS, arrays_of, frames_of, is_kept, with_frame
 from mri_design.design.trace import StopRule
 from mri_design.errors import InputError, UsageError
@@ -17,6 +17,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.page import worded
 from mri_design.evaluation.plots.pictures import layout_of
 from mri_design.evaluation.run_folder import AMOUNT, FRAMES
+from mri_design.experiment.calibration import with_measured_maps
 from mri_design.experiment.extent import DesignEnd, lines_expected
 from mri_design.readouts import Readouts
 from mri_design.runs.known_slice import KnownSlice, NamedImage, pixel_of
@@ -51,13 +52,14 @@ class DesignWatch:
             self.frames = frames_of(keep.arrays(FRAMES, MEMBERS))
         with suppress(UsageError):  # that of another number of lines
             self.amount = keep.table(AMOUNT, "how many lines are wanted", _amount) or self.amount
-        self._kept = replace(self.amount)
+        self._kept, self._maps_from = replace(self.amount), 0
 
     def begins(self, scan: KSpaceData, readouts: Readouts, rule: StopRule | None) -> None:
         """Show what is known of a calibrated scan before the first decision."""
         if self._live is not None:
             picture, facts = plots.Frame(layout_of(readouts, scan.orientation), pixel_of(scan)), facts_of(scan)
             self._live.begins(Watched(scan.name, readouts, picture, rule, self.amount, facts))
+            self._scan = scan
 
     def __call__(self, moment: Moment) -> None:
         """Show a moment, and keep its frame if it is one of those that are kept."""
@@ -65,6 +67,10 @@ class DesignWatch:
         frame = moment.frame() if kept or self._live is not None else None
         if self._live is not None:
             self._live.show(moment, frame)
+            rest_on = map_lines(len(moment.trace.start), len(moment.trace.lines))
+            if frame is not None and rest_on != self._maps_from:  # the maps were made anew
+                self._maps_from = rest_on
+                self._live.learns(facts_of(with_measured_maps(self._scan, moment.where.coil_maps())))
         if kept and frame is not None:
             before = [one for one in self.frames if frame.lines[: len(one.lines)] == one.lines]
             self.frames = with_frame(before, frame)
@@ -88,7 +94,8 @@ class DesignWatch:
             image = np.abs(made.reconstruction.image).astype(np.float32)
             last = Frame(len(trace.steps), trace.lines, (), image, std)
             words = [*says, worded("images", "errors_in_words", made.error)]
-            self._live.ends(last, ", ".join(filter(None, words)), facts_of(known.scan))
+            self._live.learns(facts_of(known.scan))
+            self._live.ends(last, ", ".join(filter(None, words)))
 
 
 def _amount(stored: Mapping[str, Any]) -> Amount:

@@ -580,6 +580,9 @@ class ResidentSlices(InferredSlices):
     def picture(self) -> tuple[Any, Any]:
         return self.ask(SliceInference.picture, {0: ()})[0]
 
+    def coil_maps(self) -> Any:
+        return self.ask(SliceInference.coil_maps, {0: ()})[0]
+
     def update(self, lines: tuple[int, ...], map_count: int) -> list[Cost]:
         self.inferences += 1
         return super().update(lines, map_count)

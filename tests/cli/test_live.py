@@ -2,11 +2,13 @@
 
 import json
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mri_design import load_phantom
 from mri_design.design import Moment
 from mri_design.design.frames import Frame
 from mri_design.runs.live import Live
@@ -109,6 +111,23 @@ def test_whatever_is_chosen_has_its_page(
     given = ("--recipe", "quick.toml", "--no-report", "--live", 0, "--out", tmp_path / "run")
     run("design", "phantom:brain", *options, *given, code=(0, 4))
     assert pages[-1].count("data:image/png") == pictures and len(pages) > 2
+
+
+def test_the_check_of_the_coil_maps_is_that_of_the_lines_so_far(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, learns = list[str](), Live.learns
+
+    def learnt(page: Live, facts: Mapping[str, str]) -> None:
+        learns(page, facts)
+        told.append(facts["coil maps"])
+
+    monkeypatch.setattr(Live, "learns", learnt)
+    data = load_phantom("brain", shape=(48, 32), n_coils=4, rng=np.random.default_rng(0))
+    np.savez(tmp_path / "coils.npz", kspace=data.kspace, noise_variance=np.float64(4.9e-5))
+    words = ("--lines", 20, "--recipe", "quick.toml", "-s", "input.matrix=48", "--no-report", "--live", 0)
+    run("design", tmp_path / "coils.npz", *words, "--out", tmp_path / "run", code=(0, 4))
+    assert len(told) > 2 and len(set(told)) > 2 and len(told) < 20  # as often as maps are made anew
 
 
 def test_the_address_is_printed_also_to_those_who_want_quiet(run: Run, tmp_path: Path) -> None:
