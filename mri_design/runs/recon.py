@@ -273,7 +273,7 @@ class ReconResult:
         parts: dict[str, Any] = {"mask": self.mask, "chosen": self.lines, "status": self.status, "error": self.error}
         parts |= {"coverage": self.coverage, "acceleration": self.acceleration}
         if scan.several:
-            found = {name: np.stack([*self.stack(name)]) for name in ARRAYS if arrays and name in found}
+            found = {name: np.stack([*self.stack(name)]) for name in self.names if arrays}
             parts |= dict.fromkeys(ARRAYS.values()) | {
                 "scan": self.known.scan.name.partition("[")[0],
                 "part_of_scan": "",
@@ -287,6 +287,13 @@ class ReconResult:
             }
         parts |= {ARRAYS[name]: found[name] for name in ARRAYS if name in found}
         return run_of(self.known, self.images[0], **parts)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the arrays that every slice has."""
+        left_out = ("noise", "g_factor") if any(one.without_noise for one in self.facts) else ()
+        found = self.kept.arrays(self.shown)
+        return [name for name in ARRAYS if name in found and name not in left_out]
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
         """The arrays of a name, slice by slice."""
@@ -482,7 +489,7 @@ class ScanSlices:
         return known.judged(self.recipe.reconstruction.method, again)
 
     def report_images(self, facts: Mapping[int, SliceFacts]) -> None:
-        """Report which other images were used, and which slices are doubted: noise only, folded, or unexplained."""
+        """Report which other images were used, which slices are doubted, and which have no map of their noise."""
         progress, names, first = self._work.progress, self.numbering.names, facts[self.numbers[0]]
         numbers, used = self.numbers, dict[str, list[int]]()
         if not self.several and first.image["left_out"]:
@@ -493,7 +500,7 @@ class ScanSlices:
         if used:
             everywhere = {name: names(where) for name, where in used.items()}
             progress.say(phrase("other_images", everywhere if len(numbers) > 1 else first.account["companions"]))
-        for fact in ("noise_only", "folded", "unexplained"):
+        for fact in ("noise_only", "folded", "unexplained", "without_noise"):
             if found := [number for number in numbers if getattr(facts[number], fact)]:
                 progress.warn(phrase(f"{fact}_slices", names(found), len(found)))
 
@@ -528,7 +535,7 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
     rows = [row for one in result.facts for row in one.rows]
     counts = (len(frames), len(scan.first_frame)) if frames else (len(scan.numbers),) if several else ()
     for name in ARRAYS:
-        if name in kept.arrays(result.shown):
+        if name in result.names:
             folder.write_stack(f"{name}.npy", result.stack(name), *counts)
         else:
             folder.remove(f"{name}.npy")

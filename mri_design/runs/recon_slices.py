@@ -198,6 +198,8 @@ class SliceFacts:
         Whether its field of view looks too small.
     unexplained : bool
         Whether its samples speak against its coil maps or its noise.
+    without_noise : bool
+        Whether a map of its noise was asked for that an image with two sets of coil maps does not have.
     account : mapping
         `account_of` the image.
     reference_scale : float, optional
@@ -215,6 +217,7 @@ class SliceFacts:
     noise_only: bool
     folded: bool
     unexplained: bool
+    without_noise: bool
     account: Mapping[str, str]
     reference_scale: float | None = None
     others: Sequence[Sequence[str]] = ()
@@ -252,6 +255,7 @@ def finished(shared: Shared, known: KnownSlice, images: Sequence[NamedImage]) ->
         noise_only=not known.slice_model.shows_signal(known.lines),
         folded=known.folded,
         unexplained=known.unexplained,
+        without_noise=shared.recipe.reconstruction.noise_map and made.noise is None,
         account=account_of(made),
         reference_scale=None if known.given is None else known.given.factor,
         others=[(panel.title, panel.caption) for panel in panels],

@@ -10,6 +10,7 @@ from mri_design import load_phantom, measure
 from mri_design.experiment import load_trained
 from mri_design.operators.conventions import to_image, to_kspace
 from tests.cli.folders import Designed, Run, manifest, page, rows, settings
+from tests.folded_scans import folded
 
 
 def test_the_mask_of_a_design_gives_an_image_with_error_bars(run: Run, designed: Designed, tmp_path: Path) -> None:
@@ -135,6 +136,21 @@ def test_least_squares_leave_noise_and_g_factor_next_to_the_image_and_nothing_wi
     assert not (out / "g_factor.npy").exists() and not (out / "noise.npy").exists()
 
 
+def test_slices_of_two_sets_of_maps_leave_out_the_map_of_noise(run: Run, tmp_path: Path) -> None:
+    lines = np.zeros(48, dtype=bool)
+    lines[20:28] = lines[:20:3] = lines[28::3] = True
+    inside = load_phantom("t1w", shape=(48, 64), noise=0.01, n_coils=8, rng=np.random.default_rng(1)).kspace
+    slices = np.concatenate([inside, inside, folded().kspace]) * lines[:, np.newaxis]
+    np.savez(tmp_path / "slices.npz", kspace=slices.astype(np.complex64))
+    words = ("recon", tmp_path / "slices.npz", "-s", "input.dims=slice,coil,ky,kx", "--method", "least-squares")
+    words, out = (*words, "-s", "reconstruction.noise_map=true"), tmp_path / "out"
+    shown = run(*words, "--out", out, code=0)
+    assert "slice 2" in shown.output and np.load(out / "recon.npy").shape == (3, 48, 64)
+    assert not (out / "noise.npy").exists()
+    run(*words, "--slices", "0-1", "--out", out, "--overwrite", code=0)
+    assert np.load(out / "noise.npy").shape == (2, 48, 64)
+
+
 def test_a_head_beyond_its_field_of_view_is_doubted(run: Run, tmp_path: Path) -> None:
     """What folds in has two values of every coil map at one pixel, which no single set of maps explains."""
     data = load_phantom("brain", shape=(64, 32), n_coils=4, rng=np.random.default_rng(1))
@@ -145,7 +161,18 @@ def test_a_head_beyond_its_field_of_view_is_doubted(run: Run, tmp_path: Path) ->
     for name, kspace in (("whole", data.kspace), ("cut", to_kspace(folded))):
         np.savez(tmp_path / "scan.npz", kspace=kspace, noise_variance=np.float64(data.noise_variance))
         axes = ("-s", "input.dims=slice,coil,ky,kx")
-        run("recon", tmp_path / "scan.npz", *axes, "--recipe", "quick.toml", "--out", tmp_path / name, code=0)
+        run(
+            "recon",
+            tmp_path / "scan.npz",
+            *axes,
+            "--maps",
+            "espirit",
+            "--recipe",
+            "quick.toml",
+            "--out",
+            tmp_path / name,
+            code=0,
+        )
     whole, cut = settings(tmp_path / "whole"), settings(tmp_path / "cut")
     assert whole["misfit_of_samples"] < 2 and "misfit_doubt" not in whole
     assert cut["misfit_of_samples"] > 2 and cut["misfit_doubt"]

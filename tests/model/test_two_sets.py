@@ -13,20 +13,9 @@ from mri_design.experiment.calibration import calibrate, truth_of
 from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
 from mri_design.model.two_sets import TwoSets
 from mri_design.operators import to_image, to_kspace
+from tests.folded_scans import folded
 
 QUICK = md.load_recipe("local")
-
-
-def folded(part: int = 8) -> md.KSpaceData:
-    """A head whose field of view along ky is too small by two parts."""
-    scan = md.load_phantom("t1w", shape=(64, 64), noise=0.01, n_coils=8, rng=np.random.default_rng(1))
-    images, edge = to_image(scan.kspace), 64 // part
-    cut = images[:, :, edge:-edge].copy()
-    cut[:, :, -edge:] += images[:, :, :edge]
-    cut[:, :, :edge] += images[:, :, -edge:]
-    measured = np.ones(64 - 2 * edge, dtype=bool)
-    kspace = to_kspace(cut).astype(np.complex64)
-    return replace(scan, kspace=kspace, measured=measured, coil_maps=None, reference=None)
 
 
 @pytest.fixture(scope="module")
