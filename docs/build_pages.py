@@ -188,7 +188,7 @@ def gallery_card(name: str, page: str) -> str:
     """
     title, _, story = page.removeprefix("# ").partition("\n")
     drawn = re.findall(r"^!\[.*?\]\((.+?)\)$", story, re.M)
-    picture = [f"[![]({drawn[-1]}){{ width=100% }}]({name}.md)"] if drawn else []
+    picture = [f"[![{title}]({drawn[-1]}){{ width=100% }}]({name}.md)"] if drawn else []
     said = story.strip().split("\n\n")[1].replace("\n", " ")
     return "\n\n    ".join([f"-   **[{title}]({name}.md)**", *picture, said]) + "\n"
 

@@ -54,6 +54,18 @@ def test_links_lead_to_the_pages_that_are_built(build_pages: ModuleType) -> None
     assert made == "[x](../../theory.md) [y](c.md)"
 
 
+def test_search_finds_guides_first_and_equations_are_drawn_by_the_browser(build_pages: ModuleType) -> None:
+    def built(page: str, text: str = "") -> tuple[float, str]:
+        file = SimpleNamespace(file=SimpleNamespace(src_uri=page), meta={})
+        written = str(build_pages.on_page_markdown(text, file, None, None))
+        return file.meta["search"]["boost"], written
+
+    ranks = [built(page)[0] for page in ("reconstruct.md", "results.md", "api/scan.md", "results/coils/chain.md")]
+    assert ranks == sorted(ranks, reverse=True) and len({*ranks}) == 4
+    _, text = built("theory.md", "Of $`z_i`$:\n\n$$\nz = A^{-1} b\n$$\n")
+    assert text.count("<math") == text.count("</math>") == 2 and "$" not in text and "msup" in text
+
+
 def test_the_reference_has_every_public_name_and_all_of_its_names_exist(build_pages: ModuleType) -> None:
     listed = {
         subject: re.findall(r"^::: (.+)$", build_pages.reference_page(subject), re.M)
