@@ -59,7 +59,6 @@ from mri_design.model.slice import SliceModel
 from mri_design.model.two_sets import TwoSets
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
-from mri_design.readouts import FoldedLineReadouts
 from mri_design.registry import full_name
 from mri_design.scan.io.safe import DEFAULT_LIMITS
 from mri_design.status import Convergence, Status
@@ -613,7 +612,7 @@ def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: f
         from sigpy.mri.app import L1WaveletRecon, TotalVariationRecon  # here: the import takes longer than commands
 
     measurement: Any = slice_model.measurement(lines)
-    data, square = slice_model.acquire(lines), 2 if isinstance(slice_model.candidates, FoldedLineReadouts) else 1
+    data, square = slice_model.acquire(lines), slice_model.candidates.places  # of the norm of maps
     scale = float(np.abs(measurement.adjoint(data)).max()) or 1.0
     samples = measurement.placed(data).astype(np.complex64) / np.float32(scale)
     maps = np.ones_like(samples) if slice_model.maps is None else slice_model.maps

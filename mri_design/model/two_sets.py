@@ -17,7 +17,6 @@ import numpy as np
 from mri_design.calibration.coils import back_from, mix_coils, seen_by_coils
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
-from mri_design.readouts import FoldedLineReadouts, LineReadouts
 
 _DAMPING = 1e-3
 """Keeps apart what both sets see alike, where maps have a root-sum-of-squares of 1."""
@@ -38,7 +37,7 @@ class TwoSets:
     @classmethod
     def of(cls, slice_model: SliceModel) -> TwoSets | None:
         """None where one set of maps is enough, or samples are no whole lines."""
-        whole = isinstance(slice_model.candidates, LineReadouts) and slice_model.samples is None
+        whole = slice_model.candidates.folded() is not None and slice_model.samples is None
         return None if slice_model.second_maps is None or not whole else cls(slice_model)
 
     @property
@@ -56,7 +55,7 @@ class TwoSets:
             one,
             maps=(np.sqrt(2) * self.joined(self.maps)).astype(np.complex64),
             second_maps=None,
-            readouts=FoldedLineReadouts((2 * one.shape[0], one.shape[1])),
+            readouts=one.candidates.folded(),
             phase=None if phase is None else replace(phase, phase=None),
             alike=None,
             companion=None,

@@ -6,7 +6,6 @@ grid.
 
 from mri_design.readouts.base import Constraints, Readouts, Rows, radii
 from mri_design.readouts.grid import (
-    FoldedLineReadouts,
     LineConstraints,
     LineReadouts,
     PlaneConstraints,
@@ -20,7 +19,6 @@ from mri_design.readouts.shots import AngleConstraints, ShotReadouts
 __all__ = [
     "AngleConstraints",
     "Constraints",
-    "FoldedLineReadouts",
     "LineConstraints",
     "LineReadouts",
     "PlaneConstraints",

@@ -119,6 +119,8 @@ class Readouts(ABC):
     """By which `kind` is found in `kinds.KINDS`."""
     grid: tuple[int, int]
     """Sides of the image and of its k-space, (rows, columns)."""
+    places = 1
+    """Places of an image that fold into one pixel of the field of view."""
     independent = True
     """Whether the values of a candidate (`values`) are nearly independent of each other under a posterior."""
     overlapping = False
@@ -268,6 +270,10 @@ class Readouts(ABC):
         rotation : complex array, shape (rows, columns)
             The phase, as exp(i phi).
         """
+        return None
+
+    def folded(self) -> Readouts | None:
+        """The same candidates of an image over twice the field of view, which they fold; None where none are known."""
         return None
 
     def start(self, target: int, lines: int) -> int:

@@ -156,6 +156,10 @@ class LineReadouts(Readouts):
         """Lines of which at least one sample holds data."""
         return np.asarray(samples.any(axis=1))
 
+    def folded(self) -> FoldedLineReadouts | None:
+        """See `FoldedLineReadouts`; those themselves have none."""
+        return FoldedLineReadouts((2 * self.grid[0], self.grid[1])) if self.places == 1 else None
+
     def opposite_of(self, candidate: int) -> int:
         """The line at -ky on the periodic grid."""
         return (2 * (self.size // 2) - candidate) % self.size
@@ -190,6 +194,8 @@ class FoldedLineReadouts(LineReadouts):
     grid : tuple of int
         (2 ky, kx) of the image. Data are laid out as those of ``ky`` lines.
     """
+
+    places = 2
 
     @property
     def shape(self) -> tuple[int, ...]:
