@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable
 
 import matplotlib
@@ -131,3 +132,14 @@ def test_errors_are_those_of_moduli_or_of_complex_pixels_on_one_scale() -> None:
     np.testing.assert_allclose(std, 0.5)
     for each in (figure, doubt):
         assert each.axes[0].images[0].get_clim() == each.axes[1].images[0].get_clim()
+
+
+@pytest.mark.parametrize(("side", "step"), [(12, 1), (700, 3)])
+def test_values_of_pixels_are_kept_in_16_bits_and_of_large_images_thinned(side: int, step: int) -> None:
+    image = RNG.exponential(size=(side, side - 2))
+    kept = plots.pixel_values(plots.Frame("ky-columns"), image, image / 7, {"reference": 2 * image})
+    assert (kept["step"], kept["rows"] * kept["columns"]) == (step, image[::step, ::step].size)
+    for view, values in zip(kept["views"], (image, image / 7, 2 * image), strict=True):
+        words = np.frombuffer(b64decode(view["values"]), "<u2").reshape(kept["rows"], kept["columns"])
+        found = words * (float(view["largest"]) / 65535)
+        np.testing.assert_allclose(found, values.T[::step, ::step], atol=2e-5 * values.max())
