@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import sys
-import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -147,6 +146,8 @@ def open_report(run: Annotated[Path, Parameter(name="RUN")], /) -> int:
     terminal.say(str(report))
     displays = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     if sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in displays):
+        import webbrowser
+
         webbrowser.open(report.resolve().as_uri())
     return terminal.DONE
 
