@@ -6,10 +6,12 @@ import base64
 import importlib
 import json
 import re
+import runpy
 import tomllib
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 
 import mri_design as md
@@ -94,3 +96,15 @@ def test_the_shipped_default_is_written_from_the_settings(build_pages: ModuleTyp
     text = build_pages.recipe_text()
     assert (REPOSITORY / "mri_design/recipes/default.toml").read_text(encoding="utf-8") == text
     assert md.Recipe.of(tomllib.loads(text)) == md.Recipe()
+
+
+@pytest.mark.slow
+def test_every_line_of_the_forest_plot_is_made_from_the_committed_tables() -> None:
+    studies = runpy.run_path(str(REPOSITORY / "docs/figures/results.py"))["STUDIES"]
+    found = {study.label: study.changes() for study in studies}
+    assert len(found) > 10 and all(len(changes) >= 6 for changes in found.values())
+    chain = (REPOSITORY / "results/coils/chain.md").read_text(encoding="utf-8")
+    mean, worst = re.findall(r"^\| whole \| (\S+) % \| \S+ \| (\S+) %", chain, re.M)[0]
+    assert [float(mean), float(worst)] == pytest.approx(
+        [np.mean(found[studies[0].label]), max(found[studies[0].label])], abs=0.06
+    )
