@@ -151,7 +151,7 @@ class SliceInference:
         return ended.converged, ended.matvecs
 
     def picture(self) -> tuple[Array, Array]:
-        """Magnitude of the last mean and its standard deviations, float32 (ky, kx), in the units of images.
+        """The last mean, complex64 (ky, kx), and its standard deviations, float32, in the units of images.
 
         The deviations are those of the inference itself: of its few draws, averaged over `AROUND` pixels a side, or as
         it knows them. Nothing is solved for them.
@@ -161,7 +161,7 @@ class SliceInference:
         variances = made.image_variances
         if made.marginals.image is None and made.marginals.samples is not None:
             variances = scipy.ndimage.uniform_filter(variances, AROUND, mode="wrap")
-        return (np.abs(made.mean) * unit).astype(np.float32), (np.sqrt(variances) * unit).astype(np.float32)
+        return (made.mean * unit).astype(np.complex64), (np.sqrt(variances) * unit).astype(np.float32)
 
     def coil_maps(self) -> CoilMapEstimate | None:
         """The estimate of the coil maps of the last inference; None where they are known."""
@@ -347,10 +347,10 @@ class Moment:
         """The image of the first slice as it is known now; None where nothing was inferred."""
         if not len(self.where.means):
             return None
-        magnitude, deviation = self.where.picture()
+        image, deviation = self.where.picture()
         error, following = self.forecast.predicted_error, tuple(step.line for step in self.steps)
-        known = None if self.forecast.tested == 0 else scaled_to(error, magnitude, deviation)
-        return Frame(self.number, self.trace.lines, following, magnitude, known, error)
+        known = None if self.forecast.tested == 0 else scaled_to(error, np.abs(image), deviation)
+        return Frame(self.number, self.trace.lines, following, image, known, error)
 
 
 @briefly

@@ -30,8 +30,8 @@ class Frame:
         Lines behind the image, in the order of measurement; samples of a plane, or shots, where these are chosen.
     following : tuple of int
         Lines that are measured next; empty at the end.
-    magnitude : float32 array, shape (ky, kx)
-        Of the posterior mean of the first slice, in the units of images.
+    image : complex64 array, shape (ky, kx)
+        The posterior mean of the first slice, in the units of images.
     deviation : float32 array, shape (ky, kx), optional
         Standard deviation of each complex pixel. Where an error is predicted, all are scaled to its energy. None
         before any prediction could be tested: the posterior's widths are the prior's until then.
@@ -42,9 +42,14 @@ class Frame:
     number: int
     lines: tuple[int, ...]
     following: tuple[int, ...]
-    magnitude: NDArray[np.float32]
+    image: NDArray[np.complex64]
     deviation: NDArray[np.float32] | None
     predicted_error: float = float("nan")
+
+    @property
+    def magnitude(self) -> NDArray[np.float32]:
+        """Of the image."""
+        return np.abs(self.image)
 
 
 def scaled_to(error: float, magnitude: NDArray[np.float32], deviation: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -83,19 +88,21 @@ def with_frame(frames: Sequence[Frame], frame: Frame) -> tuple[Frame, ...]:
     return (*before, frame)
 
 
-MEMBERS = ("numbers", "lines", "counts", "following", "following_counts", "errors", "tops", "magnitude", "deviation")
+MEMBERS = ("numbers", "lines", "counts", "following", "following_counts", "errors", "tops", "image", "deviation")
 """Arrays of the file of frames."""
 
 
 def arrays_of(frames: Sequence[Frame]) -> dict[str, NDArray[Any]]:
     """Frames as arrays for a file; images in half precision, as parts of their largest pixels (``tops``).
 
-    Deviations that are not known have a largest pixel of NaN.
+    Images (frame, ky, kx, 2) have real and imaginary parts. Deviations that are not known have a largest pixel of NaN.
     """
     unknown = np.full_like(frames[-1].magnitude, np.nan)
-    pairs = np.array([(one.magnitude, unknown if one.deviation is None else one.deviation) for one in frames])
-    tops = pairs.max(axis=(2, 3))
-    parts = (pairs / np.where(tops > 0, tops, 1)[:, :, np.newaxis, np.newaxis]).astype(np.float16)
+    deviations = np.array([unknown if one.deviation is None else one.deviation for one in frames])
+    images = np.array([one.image for one in frames], dtype=np.complex64)
+    tops = np.stack([np.abs(images).max(axis=(1, 2)), deviations.max(axis=(1, 2))], axis=1)
+    scale = np.where(tops > 0, tops, 1)[..., np.newaxis, np.newaxis]
+    parts = np.stack([(images / scale[:, 0]).real, (images / scale[:, 0]).imag], axis=-1)
     return {
         "numbers": np.array([one.number for one in frames]),
         "lines": np.array(frames[-1].lines),  # those of the others are the first of these
@@ -104,8 +111,8 @@ def arrays_of(frames: Sequence[Frame]) -> dict[str, NDArray[Any]]:
         "following_counts": np.array([len(one.following) for one in frames]),
         "errors": np.array([one.predicted_error for one in frames]),
         "tops": tops,
-        "magnitude": parts[:, 0],
-        "deviation": parts[:, 1],
+        "image": parts.astype(np.float16),
+        "deviation": (deviations / scale[:, 1]).astype(np.float16),
     }
 
 
@@ -119,17 +126,25 @@ def frames_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Frame, ...]:
     """
     count, shapes = len(arrays.get("numbers", ())), {name: arrays[name].shape for name in MEMBERS if name in arrays}
     alike = all(shapes.get(name) == (count,) for name in ("numbers", "counts", "following_counts", "errors"))
-    images = shapes.get("magnitude", ())
-    whole = len(shapes) == len(MEMBERS) and images[:1] == (count,) and len(images) == 3
-    if not (alike and whole and shapes["tops"] == (count, 2) and shapes["deviation"] == images):
+    images = shapes.get("image", ())
+    whole = len(shapes) == len(MEMBERS) and images[:1] == (count,) and len(images) == 4 and images[-1] == 2
+    if not (alike and whole and shapes["tops"] == (count, 2) and shapes["deviation"] == images[:-1]):
         raise InputError(field="frames", got=f"arrays {shapes}", wanted="frames as a design wrote them")
     lines, following = arrays["lines"].tolist(), arrays["following"].tolist()
     ends = [0, *np.cumsum(arrays["following_counts"]).tolist()]
     each = zip(arrays["numbers"].tolist(), arrays["counts"].tolist(), pairwise(ends), strict=True)
     frames = list[Frame]()
     for at, (number, measured, (begin, end)) in enumerate(each):
-        magnitude, deviation = (arrays[name][at] * arrays["tops"][at, k] for k, name in enumerate(MEMBERS[-2:]))
+        parts, deviation = (
+            np.float32(arrays["tops"][at, k]) * arrays[name][at].astype(np.float32)
+            for k, name in enumerate(MEMBERS[-2:])
+        )
         known, error = np.isfinite(deviation).all(), float(arrays["errors"][at])
-        made = tuple(lines[:measured]), tuple(following[begin:end]), magnitude, deviation if known else None
+        made = (
+            tuple(lines[:measured]),
+            tuple(following[begin:end]),
+            parts[..., 0] + 1j * parts[..., 1],
+            deviation if known else None,
+        )
         frames.append(Frame(number, *made, predicted_error=error))
     return tuple(frames)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from mri_design.design.frames import Frame, arrays_of
 from mri_design.design.trace import DesignStep, DesignTrace, Forecast
-from mri_design.design.training import relative_error
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page
@@ -77,8 +76,8 @@ def report_design(
     """
     trace, known, name = result.trace, result.known, result.request.recipe.design.strategy
     readouts, image = known.slice_model.candidates, result.images[0]
-    shots, reference = readouts.trajectory(list(trace.lines)), known.shown_reference
-    stages = stages_of(result.frames, len(trace.lines), image, reference)
+    shots = readouts.trajectory(list(trace.lines))
+    stages = stages_of(result.frames, trace, known, image)
     facts = image_sections.image_facts(folder, known, result.images)
     facts |= design_facts(folder, result.account, readouts, known.slice_model.noise_variance)
     facts |= acquisition_facts(folder, result.acquisition)
@@ -344,49 +343,46 @@ class Stage:
     ----------
     count : int
         Lines behind it; samples of a plane, or shots.
-    magnitude : float array, shape (ky, kx)
+    image : complex array, shape (ky, kx)
         In the input's units.
     deviation : float array, shape (ky, kx), optional
         Of each complex pixel.
     error : RelativeError
-        As it was predicted for the complex image, and as it was found for its magnitude.
+        As it was predicted, and as it was found.
     """
 
     count: int
-    magnitude: NDArray[np.floating]
+    image: Array
     deviation: NDArray[np.floating] | None
     error: RelativeError
 
     @property
-    def says(self) -> str:
-        """Predicted and found error."""
-        return str(self.error) + (" (magnitude)" if self.error.found is not None else "")
+    def magnitude(self) -> NDArray[np.floating]:
+        """Of the image."""
+        return np.abs(self.image)
 
 
-def stages_of(frames: Sequence[Frame], count: int, made: NamedImage, reference: Array | None) -> list[Stage]:
+def stages_of(frames: Sequence[Frame], trace: DesignTrace, known: KnownSlice, made: NamedImage) -> list[Stage]:
     """The images of a design from its first decision to its end.
 
     Parameters
     ----------
     frames : sequence of Frame
         Of its decisions.
-    count : int
-        Lines at its end.
+    trace : DesignTrace
+        All decisions.
+    known : KnownSlice
+        The slice, with the reference that errors are measured against.
     made : NamedImage
-        The run's own image, of all of them.
-    reference : complex array, shape (ky, kx), optional
-        What errors are measured against, in the input's units.
+        The run's own image.
     """
-    shown = [
-        (len(one.lines), one.magnitude, one.deviation, one.predicted_error) for one in frames if len(one.lines) < count
-    ]
-    image = np.abs(made.reconstruction.image)
-    shown.append((count, image, made.reconstruction.std, made.error.predicted or np.nan))
-    found = [None if reference is None else relative_error(np.abs(one), np.abs(reference)) for _, one, _, _ in shown]
-    return [
-        Stage(count, magnitude, deviation, RelativeError(predicted if np.isfinite(predicted) else None, actual))
-        for (count, magnitude, deviation, predicted), actual in zip(shown, found, strict=True)
-    ]
+    judged, stages = known.shown_reference is not None, list[Stage]()
+    for one in frames:
+        if (count := len(one.lines)) < len(trace.lines):
+            predicted = one.predicted_error if np.isfinite(one.predicted_error) else None
+            found = known.found_error(one.image, trace.lines[:count]) if judged else None
+            stages.append(Stage(count, one.image, one.deviation, RelativeError(predicted, found)))
+    return [*stages, Stage(len(trace.lines), made.reconstruction.image, made.reconstruction.std, made.error)]
 
 
 STRIP = 5
@@ -434,8 +430,8 @@ def step_content(stages: Sequence[Stage], known: KnownSlice, trace: DesignTrace)
             "count": one.count,
             "mean": plots.pixels_png(one.magnitude, bright, layout),
             "deviation": coloured(one.deviation),
-            "difference": coloured(None if reference is None else np.abs(one.magnitude - np.abs(reference))),
-            "error": one.says,
+            "difference": coloured(None if reference is None else np.abs(one.image - reference)),
+            "error": str(one.error),
         }
         for one in stages
     ]

@@ -141,29 +141,29 @@ def test_steps_add_up_and_exchanged_lines_leave_gaps() -> None:
     assert score_rows(BLIND) == []
 
 
-def test_stages_lead_from_the_frames_to_the_image_of_the_run() -> None:
-    frames = [
-        Frame(n, TRACE.lines[: 2 + n], (), n * np.ones((8, 6), np.float32), None, error)
-        for n, error in ((0, np.nan), (1, 0.4))
-    ]
-    last = NamedImage("mean", Image(1.5 * IMAGE, np.abs(IMAGE), md.Convergence(md.Status.CONVERGED, 1, 0.0)))
-    last = replace(last, error=RelativeError(0.3, 0.6))
-    ended = Frame(2, TRACE.lines, (), np.abs(IMAGE), None, 0.3)
-    stages = stages_of([*frames, ended], len(TRACE.lines), last, 2 * IMAGE)
-    assert [one.count for one in stages] == [2, 3, len(TRACE.lines)]
-    assert stages[0].error.predicted is None and stages[1].error.predicted == 0.4
-    assert stages[2].error == RelativeError(0.3, pytest.approx(0.25))
-    assert stages[2].deviation is not None and stages[0].deviation is None
-    assert stages_of(frames, len(TRACE.lines), last, None)[-1].error.found is None
-    assert [panel.error for panel in course(stages, LINES)] == [False, True]  # those without error bars are left out
-
-
-def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def known() -> KnownSlice:
     kspace, lines = to_kspace(2 * IMAGE)[None, None], np.ones(8, bool)
     noiseless = md.KSpaceData(kspace, lines, reference=2 * IMAGE[None], noise_variance=1e-6)
     scan = md.calibrate(noiseless, md.Recipe())
-    known = KnownSlice(scan=scan, slice_model=scan.slice_model(), signal=1.0)
-    stages = [Stage(count, np.abs(IMAGE), np.ones((8, 6)), RelativeError(0.3, 0.5)) for count in (2, 4)]
+    return KnownSlice(scan=scan, slice_model=scan.slice_model(), signal=1.0)
+
+
+def test_stages_lead_from_the_frames_to_the_image_of_the_run(known: KnownSlice) -> None:
+    frames = [Frame(n, TRACE.lines[: 2 + n], (), n * IMAGE, None, error) for n, error in ((0, np.nan), (1, 0.4))]
+    last = NamedImage("mean", Image(1.5 * IMAGE, np.abs(IMAGE), md.Convergence(md.Status.CONVERGED, 1, 0.0)))
+    last = replace(last, error=RelativeError(0.3, 0.25))
+    stages = stages_of([*frames, Frame(2, TRACE.lines, (), IMAGE, None, 0.3)], TRACE, known, last)
+    assert [one.count for one in stages] == [2, 3, len(TRACE.lines)]
+    assert [one.error.predicted for one in stages] == [None, 0.4, 0.3]
+    assert [one.error.found for one in stages] == pytest.approx([1, 0.5, 0.25])
+    some = replace(known, scan=replace(known.scan, reference=None, measured=np.arange(8) > 2))
+    assert [one.error.found for one in stages_of(frames, TRACE, some, last)] == [None, None, 0.25]
+    assert [panel.error for panel in course(stages, LINES)] == [False, True]  # those without error bars are left out
+
+
+def test_steps_scores_and_images_follow_the_trace(known: KnownSlice, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = [Stage(count, IMAGE, np.ones((8, 6)), RelativeError(0.3, 0.5)) for count in (2, 4)]
 
     def content(known: KnownSlice) -> dict[str, Any]:
         return json.loads(page._templates().filters["json"](step_content(stages, known, TRACE)))
@@ -174,8 +174,8 @@ def test_steps_scores_and_images_follow_the_trace(monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(np.array(step["scores"], dtype=float), chosen.choice.scores, rtol=5e-3)
     assert [image["count"] for image in made["images"]] == [2, 4]
     assert all(image["difference"] and image["deviation"] for image in made["images"])
-    some = replace(scan, reference=None, measured=np.arange(8) > 2)
-    assert not any(image["difference"] for image in content(replace(known, scan=some))["images"])
+    some = replace(known, scan=replace(known.scan, reference=None, measured=np.arange(8) > 2))
+    assert not any(image["difference"] for image in content(some)["images"])
     monkeypatch.setattr("mri_design.runs.design_report.MOST_NUMBERS", 8)  # scores of one step of 8 lines
     assert [step["scores"] is None for step in content(known)["steps"]] == [False, True]
 
