@@ -135,16 +135,12 @@ def frames_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Frame, ...]:
     each = zip(arrays["numbers"].tolist(), arrays["counts"].tolist(), pairwise(ends), strict=True)
     frames = list[Frame]()
     for at, (number, measured, (begin, end)) in enumerate(each):
+        tops = arrays["tops"][at].astype(np.float32)
         parts, deviation = (
-            np.float32(arrays["tops"][at, k]) * arrays[name][at].astype(np.float32)
-            for k, name in enumerate(MEMBERS[-2:])
+            top * arrays[name][at].astype(np.float32) for top, name in zip(tops, MEMBERS[-2:], strict=True)
         )
         known, error = np.isfinite(deviation).all(), float(arrays["errors"][at])
-        made = (
-            tuple(lines[:measured]),
-            tuple(following[begin:end]),
-            parts[..., 0] + 1j * parts[..., 1],
-            deviation if known else None,
-        )
+        image, bars = parts[..., 0] + 1j * parts[..., 1], deviation if known else None
+        made = tuple(lines[:measured]), tuple(following[begin:end]), image, bars
         frames.append(Frame(number, *made, predicted_error=error))
     return tuple(frames)

@@ -91,8 +91,7 @@ class DesignWatch:
         """Show the image that the design has come to, and what else is to be said of its end."""
         if self._live is not None:
             std = None if made.reconstruction.std is None else made.reconstruction.std.astype(np.float32)
-            image = np.abs(made.reconstruction.image).astype(np.float32)
-            last = Frame(len(trace.steps), trace.lines, (), image, std)
+            last = Frame(len(trace.steps), trace.lines, (), made.reconstruction.image.astype(np.complex64), std)
             words = [*says, worded("images", "errors_in_words", made.error)]
             self._live.learns(facts_of(known.scan))
             self._live.ends(last, ", ".join(filter(None, words)))
