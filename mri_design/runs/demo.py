@@ -133,7 +133,6 @@ def _report(run: Run, study: ComparisonResult, exam: ComparisonResult) -> None:
         "other": OTHER,
         "study": study.study,
         "errors": study.errors,
-        "exam": exam,
         "figures": figures,
         "runs": rows,
     }
