@@ -100,9 +100,11 @@ def arrays_of(frames: Sequence[Frame]) -> dict[str, NDArray[Any]]:
     unknown = np.full_like(frames[-1].magnitude, np.nan)
     deviations = np.array([unknown if one.deviation is None else one.deviation for one in frames])
     images = np.array([one.image for one in frames], dtype=np.complex64)
-    tops = np.stack([np.abs(images).max(axis=(1, 2)), deviations.max(axis=(1, 2))], axis=1)
+    parts = np.stack([images.real, images.imag], axis=-1)
+    tops = np.stack(
+        [np.abs(parts).max(axis=(1, 2, 3)), deviations.max(axis=(1, 2))], axis=1
+    )  # parts of 1: kept exactly
     scale = np.where(tops > 0, tops, 1)[..., np.newaxis, np.newaxis]
-    parts = np.stack([(images / scale[:, 0]).real, (images / scale[:, 0]).imag], axis=-1)
     return {
         "numbers": np.array([one.number for one in frames]),
         "lines": np.array(frames[-1].lines),  # those of the others are the first of these
@@ -111,7 +113,7 @@ def arrays_of(frames: Sequence[Frame]) -> dict[str, NDArray[Any]]:
         "following_counts": np.array([len(one.following) for one in frames]),
         "errors": np.array([one.predicted_error for one in frames]),
         "tops": tops,
-        "image": parts.astype(np.float16),
+        "image": (parts / scale[:, 0, ..., np.newaxis]).astype(np.float16),
         "deviation": (deviations / scale[:, 1]).astype(np.float16),
     }
 

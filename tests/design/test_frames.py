@@ -96,6 +96,10 @@ def test_frames_come_back_from_arrays() -> None:
         np.testing.assert_allclose(again.image, one.image, atol=1e-3 * one.magnitude.max())
         assert (again.deviation is None) == (one.deviation is None)
     np.testing.assert_allclose(again.deviation, one.deviation, atol=1e-3 * one.deviation.max())
+    twice = arrays_of(frames_of(kept := arrays_of(frames)))
+    assert all(
+        np.array_equal(twice[name], kept[name], equal_nan=True) for name in kept
+    )  # as a resumed design writes them
 
 
 @pytest.mark.parametrize("name", ["numbers", "tops", "deviation", "following", "counts"])
