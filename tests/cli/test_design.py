@@ -89,7 +89,7 @@ def test_an_interrupted_design_is_resumed_to_the_same_lines(
 ) -> None:
     stopped = copytree(cut, tmp_path / "stopped")
     run("design", "scan.npz", *OPTIONS, "--out", stopped, "--resume", code=0)
-    for name in ("lines.csv", "mask.npy", "recon.npy", "prediction.csv", "frames.npz"):
+    for name in ("lines.csv", "mask.npy", "recon.npy", "prediction.csv", "frames.npz", "figures/course.svg"):
         assert (stopped / name).read_bytes() == (designed[0] / name).read_bytes()
     assert not (stopped / "checkpoint.npz").exists()
 
