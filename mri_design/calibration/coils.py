@@ -685,7 +685,8 @@ _COILS_THAT_PREDICT = 4
 BAD_PREDICTION = 0.2
 """Relative error of coils held back above which maps count as poor (results/coils/maps.md)."""
 _LESS_ERROR = 0.04
-"""Two sets of maps are used where the squared relative error of coils held back is less by the square of this."""
+"""Two sets of maps are used where the squared relative error of coils held back is less by the square of this
+(results/coils/planned.md)."""
 
 _PART, _MARGIN = 16, 4
 """The centre reaches to one part in 16 of the grid on each side; the image may reach four samples further."""
@@ -833,14 +834,18 @@ def of_whole_lines(samples: NDArray[np.bool_]) -> bool:
 def held_back_coils(
     kspace: NDArray[np.complex64], samples: NDArray[np.bool_], noise_variance: float, *, whole: bool
 ) -> tuple[float, int]:
-    """Error of held coils, and how many sets of maps: two of ``whole`` lines, where these predict clearly better."""
+    """Relative error of coils held back, and how many sets of maps predict them.
+
+    Two where the samples are ``whole`` lines and two sets predict clearly better than one, and better than one set does
+    for coils of odd and of even lines apart. A fault of alternate lines folds the image, too, but is no second set.
+    """
     missed = error_of_held_coils(kspace, samples, noise_variance)
     if whole and len(kspace) >= _COILS_THAT_PREDICT and missed > _LESS_ERROR:
         by_two = error_of_held_coils(kspace, samples, noise_variance, sets=2)
         if missed**2 - by_two**2 > _LESS_ERROR**2 and by_two < error_of_alternate_lines(
             kspace, samples, noise_variance
         ):
-            return by_two, 2  # what ails alternate lines is an image that folds, too, and their coils apart tell
+            return by_two, 2
     return missed, 1
 
 

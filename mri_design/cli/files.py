@@ -141,8 +141,10 @@ def open_report(run: Annotated[Path, Parameter(name="RUN")], /) -> int:
     """
     report = run / "report.html" if run.is_dir() else run
     if not report.is_file():
-        cure = "A run with --no-report has none: the same command without it makes it."
-        raise InputError("RUN", str(run), "the folder of a run with a report.html", cure)
+        raise UsageError(
+            f"RUN: {run} is no folder with a report.html; a run with --no-report has none, and the same command "
+            "without it makes it"
+        )
     terminal.say(str(report))
     displays = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     if sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in displays):

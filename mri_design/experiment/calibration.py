@@ -220,7 +220,10 @@ def _own_image(data: KSpaceData, unit: float | Array) -> Array:
 
 
 def _own_image_of_two_sets(one: SliceModel) -> Array | None:
-    """As of one set, where two sets of maps that all central lines show have the modulus; None where one is enough."""
+    """The scan's own image under two sets of maps; None where one set is enough.
+
+    Its modulus is that of the maps from all central lines, whatever lines a run calibrates with, as in `_own_image`.
+    """
     from mri_design.calibration.coils import maps_from_lines
     from mri_design.model.two_sets import TwoSets
 
@@ -426,7 +429,7 @@ def with_known_noise(data: AnyScan, recipe: Recipe, *, ordinary: bool = False, u
 def working_coils(scan: Scan) -> tuple[Array, tuple[tuple[int, int], ...]]:
     """Numbers of the coils that measured something, and (coil, lines) where one is zero on lines of the others.
 
-    All coils where every one is zero, which is for others to refuse; along a trajectory no lines are told.
+    All coils if every one is zero, which readers of the result refuse. Along a trajectory there are no lines.
     """
     held = np.any(scan.kspace, axis=-1)
     live = np.flatnonzero([held[:, coil].any() for coil in range(scan.n_coils)])

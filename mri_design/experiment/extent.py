@@ -327,8 +327,11 @@ def require_number_only(recipe: Recipe, why: str) -> None:
         raise UsageError(f"{why}; take until_error and until_gain out of the recipe")
 
 
-def lines_expected(trace: DesignTrace, rule: StopRule | None, most: int) -> int:
-    """Expected number of lines of a design, extrapolated from the numbers that its rule looks at; ``most`` at most."""
+def lines_expected(trace: DesignTrace, rule: StopRule | None, most: int, least: int = 0) -> int:
+    """Expected number of lines of a design, extrapolated from the numbers that its rule looks at.
+
+    It is ``most`` at most, and ``least`` at least, before which no rule ends the design (`Amount`).
+    """
     counted = list(enumerate((step.forecast for step in trace.steps), len(trace.start)))
     expected = [most]
     if rule is not None and rule.error is not None:
@@ -338,7 +341,7 @@ def lines_expected(trace: DesignTrace, rule: StopRule | None, most: int) -> int:
         expected.append(expected_total(errors, rule.error / ratio, most))
     if rule is not None and rule.gain is not None:
         expected.append(expected_total([(count, each.information) for count, each in counted], rule.gain, most))
-    return min(expected)
+    return max(min(expected), least)
 
 
 def expected_total(falling: Sequence[tuple[int, float]], limit: float, most: int) -> int:

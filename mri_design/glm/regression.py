@@ -106,7 +106,10 @@ class Regression(Estimate):
 
     @cached_property
     def evidence(self) -> float:
-        """log P(y), exact for Gaussian priors and data, else a lower bound; differences are log Bayes factors."""
+        """log P(y) for the width and the noise at hand: exact for Gaussian priors and data, else a lower bound.
+
+        If width or noise were learnt, it is the largest value over them.
+        """
         return log_evidence(self.posterior).value
 
     @property
@@ -190,8 +193,8 @@ def linear_regression(
 
     Notes
     -----
-    Exact for Gaussian priors. For others the posterior is the Gaussian nearest to it in relative entropy, and the
-    evidence a lower bound. What is learnt is plugged in: intervals do not contain its own uncertainty.
+    Exact for Gaussian priors. For others the posterior P is replaced by the Gaussian Q with the least KL(Q || P), and
+    the evidence is a lower bound. What is learnt is plugged in: intervals do not contain its own uncertainty.
     """
     rows = design_operator("X", X)
     wanted = f"real numbers {rows.out_shape}, one for every row of X"
@@ -235,7 +238,7 @@ def logistic_regression(X: Any, labels: ArrayLike, *, prior: str | Site = "lapla
 
     Notes
     -----
-    The posterior is the Gaussian nearest to it in relative entropy, and the evidence a lower bound.
+    The posterior P is replaced by the Gaussian Q with the least KL(Q || P), and the evidence is a lower bound.
     """
     rows = design_operator("X", X)
     wanted = f"-1 and +1, or 0 and 1, one for every row of X: {rows.out_shape}"

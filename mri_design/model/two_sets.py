@@ -19,7 +19,7 @@ from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 
 _DAMPING = 1e-3
-"""Keeps apart what both sets see alike, where maps have a root-sum-of-squares of 1."""
+"""Of least squares for two images, with maps of unit root-sum-of-squares: it decides where both sets are alike."""
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ class State:
             return found
         readouts, rule = self.watched.readouts, self.watched.rule
         count = len(self.trace.lines)
-        expected = max(lines_expected(self.trace, rule, self.wanted.most), self.wanted.least)
+        expected = lines_expected(self.trace, rule, self.wanted.most, self.wanted.least)
         left = 0 if self.end or self.wanted.enough else min(expected, readouts.size) - count
         found |= {"count": count, "left": max(left, len(self.following)), "limit": rule.error if rule else None}
         found["next"] = readouts.frequencies[self.following[0]].tolist() if left and self.following else []

@@ -81,7 +81,7 @@ class DesignWatch:
 
     def expected(self, trace: DesignTrace, rule: StopRule | None) -> int:
         """How many lines the design is expected to have in the end."""
-        return max(lines_expected(trace, rule, self.amount.most), self.amount.least)
+        return lines_expected(trace, rule, self.amount.most, self.amount.least)
 
     def end_of(self, trace: DesignTrace, rule: StopRule | None, readouts: Readouts) -> DesignEnd:
         """How the finished design ended."""
