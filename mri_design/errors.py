@@ -554,6 +554,18 @@ def whole_number(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
+def share_of(text: str) -> float:
+    """A share as it is typed, ``10%``, ``.1`` or ``0.1``.
+
+    Raises
+    ------
+    ValueError
+        For a text that is no number.
+    """
+    number, per_cent, rest = text.strip().partition("%")
+    return float(f"{number.rstrip()}e-2{rest}" if per_cent else number)
+
+
 def number_ranges(text: str) -> list[tuple[int, int]] | None:
     """First and last number of every part of a list as ``0,3-5``, in order.
 

@@ -9,7 +9,7 @@ import pytest
 
 import mri_design.errors as errors
 from mri_design import InputError
-from mri_design.errors import line_numbers, number_array, number_ranges, option, whole_number
+from mri_design.errors import line_numbers, number_array, number_ranges, option, share_of, whole_number
 from mri_design.registry import Shipped
 from tests.refusals import refused
 
@@ -118,3 +118,17 @@ def test_an_entry_of_a_table_whose_class_is_not_there_is_named() -> None:
     for module, name in (("sites.prior", "Laplace"), ("sites.priors", "Laplac")):
         with pytest.raises(ImportError, match=rf"{module}\.{name}"):
             Shipped(module, name)(1.0)
+
+
+def test_a_share_is_typed_in_per_cent_or_as_a_number() -> None:
+    assert [share_of(text) for text in ("10%", ".1", "0.1", " 10 % ", "0.7%", "5e-2")] == [
+        0.1,
+        0.1,
+        0.1,
+        0.1,
+        0.007,
+        0.05,
+    ]
+    for text in ("", "%", "ten", "10%%", "10% 2", "1,5"):
+        with pytest.raises(ValueError):
+            share_of(text)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from mri_design.cli import terminal
-from mri_design.errors import UsageError, did_you_mean, whole_number
+from mri_design.errors import UsageError, did_you_mean, share_of, whole_number
 from mri_design.experiment.recipe import CoilRecipe, Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.strategies import TRAINING_RULES, kinds_of_masks, strategy_names
 from mri_design.kinds import KINDS, designed_kinds
@@ -69,6 +69,18 @@ def whole(least: int, most: int | None = None, **described: Any) -> Parameter:
         return number
 
     return Parameter(converter=parsed, n_tokens=1, **{"metavar": "N", **described})
+
+
+def share(metavar: str, **described: Any) -> Parameter:
+    """The annotation of an option that takes a share, as 0.1 or 10%."""
+
+    def parsed(_: Any, tokens: Sequence[Any]) -> float:
+        try:
+            return share_of(tokens[0].value)
+        except ValueError:
+            raise ValueError(f"got {tokens[0].value!r}; wanted a share, as 0.1 or 10%") from None
+
+    return Parameter(converter=parsed, n_tokens=1, metavar=metavar, **described)
 
 
 Count = Annotated[int | None, whole(1)]

@@ -39,7 +39,7 @@ class Choice:
     acceleration : float
         Instead of a number: measure one in R of the grid's lines, or samples; of shots one for R lines.
     until_error : float
-        Stop as soon as the predicted relative error of the image is E or less, as 0.05; --lines is the most.
+        Stop as soon as the predicted relative error of the image is E or less, as 5% or 0.05; --lines is the most.
     strategy : str
         What decides: calibrated (the default), information-gain, a random mask such as vd-polynomial, or others, which
         --help-all lists.
@@ -53,11 +53,11 @@ class Choice:
 
     lines: options.Lines = None
     acceleration: options.Acceleration = None
-    until_error: Annotated[float | None, Parameter(metavar="E")] = None
+    until_error: Annotated[float | None, options.share("E")] = None
     strategy: options.Name = None
     start: Annotated[int | None, whole(0, group=options.LINES)] = None
     block: Annotated[int | None, whole(1, group=options.LINES, metavar="K")] = None
-    partial_fourier: Annotated[float | None, Parameter(group=options.LINES, metavar="P")] = None
+    partial_fourier: Annotated[float | None, options.share("P", group=options.LINES)] = None
 
     def recipe(self, settings: Settings, calibration: Calibration, **design: object) -> Recipe:
         """The recipe with the values of these options, of ``calibration`` and of ``design``."""

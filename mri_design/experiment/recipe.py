@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 from msgspec import Meta
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError, UnknownNameError, UsageError, described, did_you_mean, line_numbers
+from mri_design.errors import InputError, UnknownNameError, UsageError, described, did_you_mean, line_numbers, share_of
 from mri_design.experiment.settings import HUGE, Settings, setting
 from mri_design.experiment.strategies import (
     ORACLES,
@@ -760,6 +761,9 @@ def _value_of(text: str, kinds: Collection[str] = ()) -> Any:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
+        if "number" in kinds:
+            with suppress(ValueError):
+                return share_of(text)
         return [_value_of(part.strip()) for part in text.split(",")] if "array" in kinds and "," in text else text
     return text if set(kinds) == {"string"} and not isinstance(value, str) else value
 

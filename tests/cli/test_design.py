@@ -198,7 +198,7 @@ def test_a_small_predicted_error_ends_the_design(ended_early: Designed) -> None:
 def test_the_image_that_ended_a_design_is_the_result_after_a_resume_too(
     run: Run, ended_early: Designed, tmp_path: Path
 ) -> None:
-    out, asked = tmp_path / "x", ("design", "scan.npz", *QUICK, "--start", 4, "--until-error", 0.065)
+    out, asked = tmp_path / "x", ("design", "scan.npz", *QUICK, "--start", 4, "--until-error", "6.5%")
     with stopping(reconstruction, "reconstruct_prepared") as again:
         with stopping(design_run, "concluded", 0):
             run(*asked, "--out", out, code=130)

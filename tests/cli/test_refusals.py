@@ -76,6 +76,8 @@ WRONG_WORDS = """
     protocol scan.npz --lines 8 --maps scan.npz=nlinv
     recon scan.npz --maps espirit:7 => --maps
     design scan.npz --until-error 5 => --until-error
+    design scan.npz --until-error 100% => --until-error
+    design scan.npz --until-error ten
     design scan.npz --lines 8 --order spiral => --order
     design scan.npz --lines 8 --partial-fourier 0.3 => --partial-fourier
     design scan.npz --lines 20 --partial-fourier 0.6 => --lines

@@ -146,6 +146,8 @@ def test_settings_of_a_command_line_are_those_of_a_file() -> None:
         "input.dims = ['kx', 'ky']",
         "constraints.forbid=0-9",
         "design.strategy=random",
+        "design.until_error=7%",
+        "constraints.partial_fourier=.75",
     ]
     lists = ["input.centre=40,35", "input.matrix=64,48", "constraints.require=13", "companion.trust=true"]
     recipe = md.Recipe().with_settings([*texts, *lists])
@@ -153,9 +155,9 @@ def test_settings_of_a_command_line_are_those_of_a_file() -> None:
         {
             "inference": {"samples": 16},
             "input": {"dims": ["kx", "ky"], "series": {"set": 1}, "centre": [40, 35], "matrix": [64, 48]},
-            "constraints": {"forbid": "0-9", "require": "13"},
+            "constraints": {"forbid": "0-9", "require": "13", "partial_fourier": 0.75},
             "companion": {"trust": True},
-            "design": {"strategy": "random"},
+            "design": {"strategy": "random", "until_error": 0.07},
         }
     )
 
