@@ -86,7 +86,7 @@ function sortable(table) {
 
 // ---- the steps of a design ----
 
-const WIDTH = 720, BARS = 26, TOP = 40, HEIGHT = 200;
+const LEFT = 60, WIDTH = 720, BARS = 26, TOP = 70, HEIGHT = 220; // the picture begins so far left of its first line
 
 function drawn(parent, name, attributes) {
   const element = document.createElementNS(parent.namespaceURI, name);
@@ -102,6 +102,7 @@ function explorer(figure) {
   const pictures = figure.querySelector(".pictures");
   const wide = WIDTH / data.lines, first = data.start.length;
   const ky = line => String(line - Math.floor(data.lines / 2)).replace("-", "\u2212");
+  const shortly = value => Number(value.toPrecision(2)) < 1e4 ? String(Number(value.toPrecision(2))) : value.toExponential(1).replace("+", "");
   const shown = value => value === null ? "no candidate" : String(value);
   let step = 0, pointed = null;
 
@@ -119,13 +120,21 @@ function explorer(figure) {
     if (values) {
       const known = values.filter(value => value !== null);
       const low = Math.min(...known, 0), high = Math.max(...known), span = high - low || 1;
-      const at = (line, value) => [(line + 0.5) * wide, HEIGHT - 8 - (HEIGHT - TOP - 8) * (value - low) / span];
-      let path = "", pen = false;
+      const at = (line, value) => [(line + 0.5) * wide, HEIGHT - (HEIGHT - TOP) * (value - low) / span];
+      const says = (x, y, text, anchor) => { drawn(plot, "text", {x, y, "text-anchor": anchor}).textContent = text; };
+      drawn(plot, "path", {class: "axis", d: `M0 ${TOP}V${HEIGHT}H${WIDTH}`});
+      says(0, TOP - 14, data.unit, "start");
+      for (const value of [low, high]) says(-6, at(0, value)[1] + 5, shortly(value), "end");
+      for (const line of [0, Math.floor(data.lines / 2), data.lines - 1])
+        says(at(line, 0)[0], HEIGHT + 24, line ? ky(line) : `ky ${ky(line)}`, line < data.lines - 1 ? "middle" : "end");
+      let path = "", points = "", pen = false;
       values.forEach((value, line) => {
-        if (value !== null) path += (pen ? "L" : "M") + at(line, value).map(c => c.toFixed(1)).join(" ") + (pen ? "" : "h.01");
+        const place = value !== null && at(line, value).map(c => c.toFixed(1)).join(" ");
+        if (place) [path, points] = [path + (pen ? "L" : "M") + place, `${points}M${place}h.01`];
         pen = value !== null;
       });
       drawn(plot, "path", {class: "curve", d: path});
+      drawn(plot, "path", {class: "curve points", d: points});
       const next = step ? newest : data.steps[0].line;
       if (values[next] !== null) {
         const [x, y] = at(next, values[next]);
@@ -172,7 +181,7 @@ function explorer(figure) {
 
   plot.addEventListener("pointermove", event => {
     const box = plot.getBoundingClientRect();
-    point(Math.floor((event.clientX - box.left) / box.width * data.lines));
+    point(Math.floor(((event.clientX - box.left) / box.width * (LEFT + WIDTH) - LEFT) / wide));
   });
   plot.addEventListener("pointerleave", () => point(null));
   plot.addEventListener("keydown", event => {

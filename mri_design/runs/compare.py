@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import UsageError, option
-from mri_design.evaluation.metrics import ImageMetrics, RelativeError, measure
+from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.page import Page, worded
 from mri_design.evaluation.plots.pictures import (
     Frame,
@@ -626,7 +626,6 @@ def _picture_facts(result: ComparisonResult) -> dict[str, Any]:
         "panels": [ImagePanel(test.shown, "reference"), *seen],
         "compared": compared,
         "mask_panels": {mask.label: (mask.readouts, mask.mask.ravel()) for mask in result.shown},
-        "no_error": RelativeError(),
         "others": companion_pictures(first.reconstruction, first.label),
     }
 

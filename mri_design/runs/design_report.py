@@ -17,7 +17,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import RelativeError
 from mri_design.evaluation.page import Page
 from mri_design.evaluation.plots.pictures import ImagePanel, object_top, scale_top
-from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information, score_unit
+from mri_design.evaluation.predictions import WINDOW, DesignAccount, score_is_information
 from mri_design.evaluation.run_folder import AMOUNT, CHECKPOINT, FRAMES, STATE, RunFolder
 from mri_design.experiment.extent import Acquisition
 from mri_design.experiment.inputs import slices_text
@@ -416,13 +416,20 @@ def step_content(stages: Sequence[Stage], known: KnownSlice, trace: DesignTrace)
         Every decision.
     """
     every = -(-len(trace.steps) * trace.n_lines // MOST_NUMBERS) or 1
+    scale, unit = 1.0, f"score of {trace.strategy}"
+    if score_is_information(trace):
+        unit += " (twice the nats)"
+    elif any(step.forecast.expected is not None for step in trace.steps):  # they are energies
+        scale, unit = 1 / known.slice_model.noise_variance, f"{unit} ({UNIT})"
     steps = [
-        {"line": step.line, "scores": step.choice.scores if number % every == 0 else None}
+        {"line": step.line, "scores": None if scores is None or number % every else scale * scores}
         for number, step in enumerate(trace.steps)
+        for scores in (step.choice.scores,)
     ]
     reference, layout = known.shown_reference, known.scan.orientation
     bright = object_top([stages[-1].magnitude])
-    wrong = scale_top([next((one.deviation for one in stages if one.deviation is not None), stages[-1].magnitude)])
+    known_widths = [one.deviation for one in stages if one.deviation is not None]
+    wrong = scale_top([(known_widths or [stages[-1].magnitude])[-1]])  # the last one is on the first screen, too
 
     def coloured(pixels: NDArray[np.floating] | None) -> bytes:
         return b"" if pixels is None else plots.pixels_png(pixels, wrong, layout, error=True)
@@ -437,8 +444,8 @@ def step_content(stages: Sequence[Stage], known: KnownSlice, trace: DesignTrace)
         }
         for one in stages
     ]
-    unit = score_unit(trace)
-    return {"lines": trace.n_lines, "start": trace.start, "unit": unit, "steps": steps, "images": images}
+    facts = {"lines": trace.n_lines, "start": trace.start, "unit": unit}
+    return facts | {"scale": wrong / bright, "steps": steps, "images": images}
 
 
 def save_trajectory(folder: RunFolder, trace: DesignTrace, known: KnownSlice, shots: NDArray[np.float64]) -> None:

@@ -12,6 +12,7 @@ import mri_design as md
 from mri_design.design import DesignTrace
 from mri_design.design.frames import Frame
 from mri_design.evaluation import DesignAccount, PredictionCheck, RelativeError, RunFolder, page, read_csv_texts
+from mri_design.evaluation.plots.pictures import object_top
 from mri_design.evaluation.predictions import INNER
 from mri_design.experiment import Image, in_acquisition_order
 from mri_design.operators import to_kspace
@@ -163,16 +164,20 @@ def test_stages_lead_from_the_frames_to_the_image_of_the_run(known: KnownSlice) 
 
 
 def test_steps_scores_and_images_follow_the_trace(known: KnownSlice, monkeypatch: pytest.MonkeyPatch) -> None:
-    stages = [Stage(count, IMAGE, np.ones((8, 6)), RelativeError(0.3, 0.5)) for count in (2, 4)]
+    stages = [Stage(count, IMAGE, np.full((8, 6), 4 / count), RelativeError(0.3, 0.5)) for count in (2, 4)]
 
-    def content(known: KnownSlice) -> dict[str, Any]:
-        return json.loads(page._templates().filters["json"](step_content(stages, known, TRACE)))
+    def content(known: KnownSlice, trace: DesignTrace = TRACE) -> dict[str, Any]:
+        return json.loads(page._templates().filters["json"](step_content(stages, known, trace)))
 
     made = content(known)
     assert made["lines"] == TRACE.n_lines and tuple(made["start"]) == TRACE.start
     for step, chosen in zip(made["steps"], TRACE.steps, strict=True):
         np.testing.assert_allclose(np.array(step["scores"], dtype=float), chosen.choice.scores, rtol=5e-3)
     assert [image["count"] for image in made["images"]] == [2, 4]
+    assert made["scale"] == pytest.approx(1 / object_top([np.abs(IMAGE)]), rel=5e-3)  # of the last error bars
+    noisy = replace(known, slice_model=replace(known.slice_model, noise_variance=4.0))
+    energies = content(noisy, replace(KNOWING, strategy="calibrated"))
+    np.testing.assert_allclose(4 * energies["steps"][0]["scores"][0], made["steps"][0]["scores"][0], rtol=1e-2)
     assert all(image["difference"] and image["deviation"] for image in made["images"])
     some = replace(known, scan=replace(known.scan, reference=None, measured=np.arange(8) > 2))
     assert not any(image["difference"] for image in content(some)["images"])
