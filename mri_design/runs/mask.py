@@ -12,7 +12,7 @@ from mri_design.evaluation.run_folder import RunFolder
 from mri_design.experiment.extent import amount_wanted, check_other_than_lines, in_acquisition_order, require_amount
 from mri_design.experiment.masks import DrawnMask, draw_mask, named_kind
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.strategies import strategy_label
+from mri_design.experiment.strategies import explained, strategy_label
 from mri_design.kinds import KINDS
 from mri_design.runs.design_report import acquisition_facts
 from mri_design.runs.provenance import sentences
@@ -120,7 +120,8 @@ def _report(folder: RunFolder, request: MaskRequest, drawn: DrawnMask, seed: int
         acceleration=readouts.kind.whole(readouts.grid) / len(drawn.order),
         status=Status.CONVERGED.value,
     )
-    return Report(result=result, page=Page("mask", {"lines": lines, "drawn": drawn, "shots": shots}))
+    facts = {"lines": lines, "drawn": drawn, "shots": shots, "meaning": explained(request.strategy)}
+    return Report(result=result, page=Page("mask", facts))
 
 
 def _rows(drawn: DrawnMask) -> list[dict[str, Any]]:

@@ -380,6 +380,7 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
         "rival": rival,
         "meanings": {name: meanings[name] for name in named if name in meanings},
         "exchanges": exchanges,
+        "by_posterior": study.rule(result.strategy).needs_posterior and result.strategy not in TRAINING_RULES,
         "strategy": strategy_label(trace.strategy),
         "acceleration": trace.n_lines / len(trace.lines),
         "summary": simulation_summary([image.simulated for image in study.training]) | summary,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,11 @@ def order(folder: Path) -> list[int]:
 
 def page(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def cited(folder: Path) -> set[str]:
+    """Works that the paragraph for a paper cites."""
+    return set(re.findall(r"(?:^|>)@\w+\{(\w+),", page(folder), re.M))
 
 
 def files(folder: Path) -> dict[str, bytes]:

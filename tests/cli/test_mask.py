@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 
 from mri_design.evaluation import read_csv
-from tests.cli.folders import Run, manifest
+from tests.cli.folders import Run, cited, manifest
 
 
 @pytest.mark.parametrize(
-    ("words", "shape", "count"),
+    ("words", "shape", "count", "works"),
     [
-        ("24x20 --strategy vd --encoding lines --acceleration 2 --seed 3", (24,), 12),
-        ("24x20 --strategy poisson-disc --acceleration 4 --start 4", (24, 20), 120),
-        ("16 --strategy regular:4 --lines 4 --start 0", (16,), 4),
+        ("24x20 --strategy vd --encoding lines --acceleration 2 --seed 3", (24,), 12, {"lustig2007"}),
+        ("24x20 --strategy poisson-disc --acceleration 4 --start 4", (24, 20), 120, {"cook1986"}),
+        ("16 --strategy regular:4 --lines 4 --start 0", (16,), 4, set()),
     ],
 )
 def test_the_folder_has_the_mask_the_order_and_a_picture(
-    run: Run, tmp_path: Path, words: str, shape: tuple[int, ...], count: int
+    run: Run, tmp_path: Path, words: str, shape: tuple[int, ...], count: int, works: set[str]
 ) -> None:
     out = tmp_path / "mask"
     run("design", *words.split(), "--out", out, drawn=True, code=0)
     mask = np.load(out / "mask.npy")
     assert mask.shape == shape and mask.dtype == bool and mask.sum() == count
     assert sorted(manifest(out)["lines"]) == np.flatnonzero(mask).tolist()
-    assert (out / "figures" / "mask.svg").is_file() and (out / "report.html").is_file()
+    assert (out / "figures" / "mask.svg").is_file() and cited(out) == works | {"mri_design"}
     run("design", *words.split(), "--out", out, "--no-report", "--overwrite", code=0)
     assert not (out / "report.html").exists()
 

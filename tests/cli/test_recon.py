@@ -9,7 +9,7 @@ import pytest
 from mri_design import load_phantom, measure
 from mri_design.experiment import load_trained
 from mri_design.operators.conventions import to_image, to_kspace
-from tests.cli.folders import Designed, Run, manifest, page, rows, settings
+from tests.cli.folders import Designed, Run, cited, manifest, page, rows, settings
 from tests.folded_scans import folded
 
 
@@ -182,9 +182,6 @@ def test_a_head_beyond_its_field_of_view_is_doubted(run: Run, tmp_path: Path) ->
 def test_the_paragraph_for_a_paper_cites_what_the_run_used_and_nothing_else(
     run: Run, designed: Designed, tmp_path: Path
 ) -> None:
-    def cited(folder: Path) -> set[str]:
-        return set(re.findall(r"(?:^|>)@\w+\{(\w+),", page(folder), re.M))
-
     assert cited(designed[0]) == {"seeger2008", "seeger2010", "nickisch2009", "mri_design"}
     methods = {"least-squares": {"pruessmann2001"}, "total-variation": {"block2007"}, "map": set()}
     for method, works in methods.items():

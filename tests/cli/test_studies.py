@@ -15,7 +15,7 @@ from mri_design.experiment import load_trained
 from mri_design.runs import demo as demo_run
 from mri_design.runs import protocol as protocol_run
 from mri_design.runs import study
-from tests.cli.folders import Run, manifest, rows
+from tests.cli.folders import Run, cited, manifest, rows
 from tests.interruptions import stopping
 
 COMPARE = (
@@ -89,6 +89,7 @@ def done(run: Run, work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     assert md.load_run(out).trace.lines == tuple(manifest(out)["lines"])
     (error,) = (float(row["relative_l2"]) for row in rows(out / "summary.csv") if row["strategy"] == "protocol")
     assert percent(error, 3).replace("\xa0", " ") in ended.stdout
+    assert cited(out) > {"seeger2008", "seeger2010"}
     return out
 
 
