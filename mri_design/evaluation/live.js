@@ -3,6 +3,7 @@
 
 const now = document.getElementById("now"), orders = document.querySelector(".orders"), answer = orders.querySelector("output");
 const token = new URLSearchParams(location.search).get("token");
+const report = document.getElementById("report");
 let states = null, ended = false;
 
 function become(old, fresh) { // images stay elements, so that none flickers while it is decoded
@@ -23,6 +24,10 @@ function listen() {
     document.body.dataset.states = String(Number(document.body.dataset.states || 0) + 1);
     if (answer.dataset.lost) { answer.textContent = ""; delete answer.dataset.lost; }
   };
+  states.addEventListener("report", event => { // it stays in the browser when the program has ended
+    report.querySelector("a").href = URL.createObjectURL(new Blob([JSON.parse(event.data)], {type: "text/html"}));
+    report.hidden = false;
+  });
   states.addEventListener("end", () => { states.close(); ended = true; orders.querySelectorAll("button").forEach(button => { button.disabled = true; }); });
   states.onerror = () => { if (!ended) { answer.dataset.lost = "yes"; answer.textContent = "The program does not answer; this is its last state."; } };
 }

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ from mri_design.design.trace import DesignTrace, StopRule
 from mri_design.errors import InputError, whole_number
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import html_of
+from mri_design.evaluation.run_folder import command_line
 from mri_design.evaluation.tables import percent
 from mri_design.experiment.extent import lines_expected
 from mri_design.readouts import Readouts
@@ -104,6 +106,8 @@ class State:
         The last notes of the run.
     end : str
         How the run ended; empty while it lasts.
+    report : str
+        The command that opens the report, once it is written.
     wanted : Amount, optional
         As it is now.
     """
@@ -118,6 +122,7 @@ class State:
     lost: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     end: str = ""
+    report: str = ""
     wanted: Amount | None = None
 
     def facts(self) -> dict[str, Any]:
@@ -176,6 +181,8 @@ class Live:
     ----------
     url : str
         With the token that changes need.
+    report : bytes
+        The report of the run as JSON text, which is the last that browsers get; empty until it is written.
 
     Raises
     ------
@@ -190,7 +197,7 @@ class Live:
         self._state, self._number, self._closed = State(), 0, False
         self._drawn, self._page = (-1, b""), b""
         self._times = deque[tuple[float, int]](maxlen=PACE + 1)
-        self._streams = 0
+        self._streams, self.report = 0, b""
         try:
             self._server = _Server(host, port, self)
         except OSError as error:
@@ -230,6 +237,11 @@ class Live:
     def ends(self, frame: Frame, says: str) -> None:
         """The run has its image; with how it ended, in words."""
         self._set(frame=frame, following=(), end=says)
+
+    def reported(self, report: Path) -> None:
+        """The report of the run has been written."""
+        self.report = json.dumps(report.read_text(encoding="utf-8")).encode()
+        self._set(report=command_line(["open", str(report.parent)]))
 
     def breaks(self, why: str) -> None:
         """The run ends without an image."""
@@ -275,17 +287,16 @@ class Live:
     def states(self) -> Iterator[bytes | None]:
         """The last state whenever it has changed, as a part of the page; None after a while without a change."""
         seen = -1
-        with self._counted():
-            while True:
-                fresh, closed = self._news(seen)
-                if fresh:
-                    seen, part = self._part()
-                    yield part
-                elif closed:
-                    return
-                else:
-                    yield None
-                time.sleep(PAUSE)
+        while True:
+            fresh, closed = self._news(seen)
+            if fresh:
+                seen, part = self._part()
+                yield part
+            elif closed:
+                return
+            else:
+                yield None
+            time.sleep(PAUSE)
 
     def _news(self, seen: int) -> tuple[bool, bool]:
         """Whether there is another state than the one with number ``seen``, and whether no other will follow."""
@@ -294,8 +305,8 @@ class Live:
             return self._number != seen, self._closed
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
-        """Count a stream while it lasts."""
+    def counted(self) -> Iterator[None]:
+        """Count a stream while it lasts: `close` waits for its end."""
         with self._changed:
             self._streams += 1
         try:
@@ -374,9 +385,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, page, "text/html; charset=utf-8")
         elif path == "/events":
             self._head(200, {"Content-Type": "text/event-stream"})
-            for part in self.server.live.states():
-                self.wfile.write(b": nothing new\n\n" if part is None else b"data: " + part + b"\n\n")
-            self.wfile.write(b"event: end\ndata: \n\n")
+            live = self.server.live
+            with live.counted():
+                for part in live.states():
+                    self.wfile.write(b": nothing new\n\n" if part is None else b"data: " + part + b"\n\n")
+                if live.report:
+                    self.wfile.write(b"event: report\ndata: " + live.report + b"\n\n")
+                self.wfile.write(b"event: end\ndata: \n\n")
         else:
             self._answer(404)
 

@@ -137,6 +137,8 @@ class Run(Work):
         save_report(self.folder, report.page, manifest)
         for name in report.done:
             self.folder.remove(name)
+        if self.live is not None and self.folder.reported:
+            self.live.reported(self.folder.path / "report.html")
         return result
 
 

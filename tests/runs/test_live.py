@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,16 +45,20 @@ class Watcher(threading.Thread):
 
     def __init__(self, page: Live) -> None:
         super().__init__(daemon=True)
-        self.parts, self.told = list[str](), False
+        self.parts, self.report, self.told = list[str](), "", False
         self.client = http.client.HTTPConnection("127.0.0.1", port_of(page), timeout=20)
         self.client.request("GET", "/events")
         self.stream = self.client.getresponse()
         self.start()
 
     def run(self) -> None:
+        event = b""
         for line in self.stream:
-            if line.startswith(b'data: "'):
+            if line.startswith(b'data: "') and event == b"event: report\n":
+                self.report = json.loads(line[6:])
+            elif line.startswith(b'data: "'):
                 self.parts.append(json.loads(line[6:]))
+            event = line
             self.told |= line.startswith(b"event: end")
 
 
@@ -65,6 +70,21 @@ def test_every_watcher_gets_the_last_state_and_is_told_of_the_end() -> None:
         watcher.join(10)
         assert watcher.told and len(watcher.parts) >= 1
         assert "12 of 16 lines" in watcher.parts[-1] and watcher.parts[-1].count("data:image/png") >= 3
+
+
+def test_they_get_the_report_too_before_the_program_ends_and_no_other_file(tmp_path: Path) -> None:
+    report = tmp_path / "run" / "report.html"
+    report.parent.mkdir()
+    report.write_text("<p>\u00fcber\n</p>", encoding="utf-8")
+    with opened("0") as page:
+        watcher = Watcher(page)
+        ShownDesign(page).run()
+        page.reported(report)
+        for path in ("/report.html", "/run/report.html", "/../run/report.html"):
+            assert asked(page, "GET", path)[0] == 404
+    watcher.join(10)
+    assert watcher.told and watcher.report == report.read_text(encoding="utf-8")
+    assert "mri-design open run" in watcher.parts[-1] and str(tmp_path) not in watcher.parts[-1]
 
 
 def test_a_browser_without_scripts_gets_the_last_state_and_comes_again(page: Live) -> None:

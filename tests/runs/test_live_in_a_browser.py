@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,6 +79,20 @@ def test_it_follows_the_design_and_its_buttons_work(chromium: Any, page: Live) -
     assert design.end() == 16 and tab.locator("img").first.get_attribute("src") != before
     assert tab.locator("svg path.error").count() == 1 and not said
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_its_report_is_there_when_the_program_has_ended(chromium: Any, tmp_path: Path) -> None:
+    said, report = list[str](), tmp_path / "report.html"
+    report.write_text("<p>\u00fcber</p>", encoding="utf-8")
+    with opened("0") as page:
+        tab = shown(chromium, page.url, said)
+        ShownDesign(page).run()
+        says(tab, "12 of 16 lines")
+        assert not tab.get_by_text("Save the report").is_visible()
+        page.reported(report)
+    with tab.expect_download() as saved:
+        tab.get_by_text("Save the report").click()
+    assert saved.value.path().read_bytes() == report.read_bytes() and not said
 
 
 def test_enough_is_enough(chromium: Any, page: Live) -> None:
