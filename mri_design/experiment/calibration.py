@@ -103,10 +103,15 @@ def calibrate(
     lines, most = calibration_count(calibration_lines, recipe, made.grid_shape[0]), recipe.coils.compress
     if most is not None and most < known.n_coils:
         used = made if measured is None else made.only(measured)
-        matrix, lost = compression(used.kspace, most, lines)
-        made = replace(mixed_coils(made, matrix), mixing=_after(matrix, known))
-        made = made.known(combined=(known.n_coils, most, lost))
-        directions = None if directions is None else virtual_directions(matrix, directions)
+        if (
+            recipe.coils.method != "espirit" and estimates_own_maps(made) and folds(used)
+        ):  # fewer coils would not tell the two sets of maps apart
+            made = made.known(combined=(known.n_coils, known.n_coils, 0.0))
+        else:
+            matrix, lost = compression(used.kspace, most, lines)
+            made = replace(mixed_coils(made, matrix), mixing=_after(matrix, known))
+            made = made.known(combined=(known.n_coils, most, lost))
+            directions = None if directions is None else virtual_directions(matrix, directions)
     if growing and estimates_own_maps(made):
         from mri_design.calibration.coils import OwnMaps
 
@@ -160,6 +165,15 @@ def _with_espirit(scan: KSpaceData, allowed: KSpaceData, lines: int, directions:
 def estimates_own_maps(data: KSpaceData) -> bool:
     """Whether coil maps have to be estimated from a scan's own lines: neither given nor of a calibration scan."""
     return data.n_coils > 1 and data.coil_maps is None and calibrates_itself(data)
+
+
+def folds(data: KSpaceData) -> bool:
+    """Whether coils that are held back show that the object reaches beyond its field of view (`held_back_coils`)."""
+    from mri_design.calibration.coils import held_back_coils, of_whole_lines
+
+    number = _strongest(data)
+    samples, noise = data.samplings[number].samples, data.noise_variance or 0.0
+    return held_back_coils(data.kspace[number], samples, noise, whole=of_whole_lines(samples))[1] > 1
 
 
 def _known_maps(data: Scan) -> MapsOrigin:

@@ -25,7 +25,7 @@ from mri_design.errors import (
     require_instance,
     whole_number,
 )
-from mri_design.experiment.calibration import calibrate
+from mri_design.experiment.calibration import calibrate, folds
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.scan.calibration import AnyScan, measure_noise, with_volume_noise
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData, summarised
@@ -382,10 +382,16 @@ def with_given_maps(data: AnyScan, maps: GivenMaps | KSpaceData | Array, recipe:
     known = _with_maps_of(data, maps, name, recipe) if isinstance(maps, KSpaceData) else with_maps(data, maps)
     if not isinstance(known, KSpaceData):
         return known
-    explained = explained_by_maps(_with_noise_variance(known, recipe))
+    noisy = _with_noise_variance(known, recipe)
+    explained = explained_by_maps(noisy)
     if explained < LEAST_EXPLAINED:
         cure = "Compare the order of the coils, and rows and columns, with the scan's."
-        if isinstance(maps, KSpaceData):
+        if folds(noisy):
+            cure = (
+                "The object reaches beyond its field of view, which one set of maps does not explain. "
+                "Leave them out: two sets are then estimated from the scan."
+            )
+        elif isinstance(maps, KSpaceData):
             cure = (
                 "Were the same coils connected, in the same order, and did the subject not move? "
                 f"A file of coil maps is given as {option('maps', 'FILE')}. "

@@ -231,7 +231,8 @@ class Scan(ABC):
         dict
             By the names of archives.
         """
-        if self.mixing is not None and self.provenance.combined is not None:
+        combined = self.provenance.combined
+        if self.mixing is not None and combined is not None and combined[1] < combined[0]:
             got = f"{len(self.mixing)} of {self.mixing.shape[1]} coils"
             wanted = "all coils, where samples are written as the scanner measured them"
             cure = f"Leave out {option('coils.compress')} here, and give it to recon."

@@ -253,7 +253,8 @@ class Provenance:
     read_as : mapping of str to tuple
         How a reader took a file where nothing was lost by it, in the same way.
     combined : (int, int, float), optional
-        How many coils were combined into how many, and the share of the energy of the centre that was lost.
+        How many coils were combined into how many, and the share of the energy of the centre that was lost;
+        as many as there were, where an object beyond its field of view needs all.
     """
 
     noise: NoiseOrigin = NoiseOrigin()
