@@ -17,6 +17,7 @@ import re
 import textwrap
 from ast import literal_eval
 from dataclasses import MISSING
+from html import unescape
 from importlib import import_module
 from pathlib import Path
 
@@ -99,6 +100,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     markdown = re.sub(r"\]\(\.\./notebooks/(\w+)\.py", r"](notebooks/\1.md", markdown)
     markdown = re.sub(r"^<!-- settings: (\w+) -->$", lambda match: settings_table(match[1]), markdown, flags=re.M)
     return markdown.replace("](../docs/", "](").replace("](../", "](").replace("](docs/", "](")
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Draw the equations of docstrings, which are TeX as the role ``math``."""
+    return re.sub(r":math:<code>(.+?)</code>", lambda written: convert(unescape(written[1])), html, flags=re.S)
 
 
 def equation(written: re.Match[str]) -> str:

@@ -16,7 +16,9 @@
 # On a small image everything can be computed exactly, so the fast methods can be held against the truth.
 
 # %%
+# %matplotlib inline
 import numpy as np
+from matplotlib.figure import Figure
 
 import mri_design as md
 
@@ -85,3 +87,16 @@ mode, how = md.estimation.MaximumAPosteriori()(model)
 for name, found in (("mean", exact.mean), ("MAP", mode), ("zero-filled", md.estimation.zero_filled(model))):
     print(f"{name:12s} relative error {md.measure(found, image).relative_l2:.4f}")
 print("MAP:", how.status.value, "in", how.matvecs, "multiplications")
+
+# %% [markdown]
+# The mean comes with a width for every pixel; the mode has none. Doubt is largest within the object.
+
+# %%
+width = noise_sd * np.sqrt(exact.variances.values[0])
+figure = Figure(figsize=(9, 2.6), layout="constrained")
+shown = {"truth": image, "mean": exact.mean, "MAP": mode, "standard deviation": width}
+for panel, (name, pixels) in zip(figure.subplots(1, 4), shown.items(), strict=True):
+    colours = {"cmap": "inferno"} if pixels is width else {"cmap": "gray", "vmax": abs(image).max()}
+    panel.imshow(np.abs(pixels).reshape(N, N), vmin=0, **colours)
+    panel.set(title=name, xticks=[], yticks=[])
+figure

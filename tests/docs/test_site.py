@@ -66,6 +66,8 @@ def test_search_finds_guides_first_and_equations_are_drawn_by_the_browser(build_
     assert ranks == sorted(ranks, reverse=True) and len({*ranks}) == 4
     _, text = built("theory.md", "Of $`z_i`$:\n\n$$\nz = A^{-1} b\n$$\n")
     assert text.count("<math") == text.count("</math>") == 2 and "$" not in text and "msup" in text
+    drawn = build_pages.on_page_content("<p>Of :math:<code>a &lt; b^2</code>.</p>", None, None, None)
+    assert drawn.count("<math") == 1 and ":math:" not in drawn and "msup" in drawn and "&amp;" not in drawn
 
 
 def test_the_reference_has_every_public_name_and_all_of_its_names_exist(build_pages: ModuleType) -> None:
