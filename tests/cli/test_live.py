@@ -130,11 +130,16 @@ def test_the_check_of_the_coil_maps_is_that_of_the_lines_so_far(
     assert len(told) > 2 and len(set(told)) > 2 and len(told) < 20  # as often as maps are made anew
 
 
-def test_the_address_is_printed_also_to_those_who_want_quiet(run: Run, tmp_path: Path) -> None:
+def test_the_address_is_printed_also_to_those_who_want_quiet_and_the_page_gets_a_report_that_is_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    got = list[Path]()
+    monkeypatch.setattr(Live, "reported", lambda _, report: got.append(report))
     plain = ("design", "scan.npz", *OPTIONS[:6], "--quiet", "--overwrite", "--out", tmp_path / "run")
     for more in (["--live"], ["--live", "--no-report"]):  # without a number, at the end or before another option
         said = run(*plain, *more, code=0)
         assert said.stdout == "" and said.stderr.count("http://127.0.0.1:") == said.stderr.count("token=") == 1
+    assert got == [tmp_path / "run" / "report.html"]
 
 
 @pytest.mark.parametrize("verb", [("design", "scan.npz", "--lines", 8), ("adapt", "--listen", 0, "--lines", 8)])
