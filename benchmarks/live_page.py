@@ -186,14 +186,15 @@ def main() -> None:
     parser.add_argument("--axe", type=Path, help="axe.min.js of axe-core")
     parser.add_argument("--lines", type=int, default=128)
     parser.add_argument("--matrix", type=int, default=128)
-    parser.add_argument("--states", type=int, default=1500, help="of the long look")
+    parser.add_argument("--coils", type=int, default=4)
+    parser.add_argument("--states", type=int, default=1500, help="of the long look; 0 leaves it out")
     parser.add_argument("--paces", type=float, nargs="*", default=[0.0, 0.5])
     parser.add_argument("--page", type=Path, default=PAGE)
     given = parser.parse_args()
     os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     from playwright.sync_api import sync_playwright
 
-    scan = load_phantom("brain", shape=(given.matrix,) * 2, n_coils=4, rng=np.random.default_rng(0))
+    scan = load_phantom("brain", shape=(given.matrix,) * 2, n_coils=given.coils, rng=np.random.default_rng(0))
     axe, rows = given.axe.read_text() if given.axe else "", list[Row]()
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
@@ -208,7 +209,10 @@ def main() -> None:
             print(row, flush=True)
         version = chromium.version
         chromium.close()
-    put_table(given.page, "A page that is looked at", rows, formats={name: ".2f" for name in rows[-1]})
+    heading = "A page that is looked at" + (f", {given.coils} coils" if given.coils != 4 else "")
+    put_table(given.page, heading, rows, formats={name: ".2f" for name in rows[-1]})
+    if not given.states:
+        return
     kept = list(long_look(path, given.states, given.matrix))
     put_table(given.page, "A long look", kept, formats={"MB of the page's process": ".0f"})
     put_conditions(given.page, "numpy", also=f", Chromium {version} driven by playwright")

@@ -252,13 +252,12 @@ def _order(
 def demo(
     *,
     out: Path = Path("demo-run"),
-    tune: bool = False,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
     png: Annotated[bool, Parameter(group=options.RUN)] = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Measure a real scan with 16 coils until its own error bars say 10 %; then compare masks of a head.
+    """Measure a real scan with 16 coils until its own error bars say 10 %; then try other masks of as many lines on it.
 
     It uses the embedded scans only, and ends with the report to open.
 
@@ -268,8 +267,6 @@ def demo(
     ----------
     out : Path
         Folder for the results.
-    tune : bool
-        Tune the random density anew, instead of using the power that is shipped.
     seed : int
         Seed of everything random.
     overwrite : bool
@@ -284,7 +281,7 @@ def demo(
 
     to = Destination(out=out, seed=seed, overwrite=overwrite, png=png, quiet=quiet)
     with to.opened(STUDY, resumed=False) as run:
-        endings = run_demo(run, tune=tune)
+        endings = run_demo(run)
     terminal.say(f"Open {to.page}", quiet)
     error = worded("images", "errors_in_words", endings[0].error)
     terminal.say(f"the real scan: {error}", quiet)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -297,8 +297,6 @@ class ComparisonRequest(StudyRequest):
         Training inputs.
     seeds : int
         Draws of every random strategy.
-    powers : mapping of (str, int) to float
-        Powers of densities that are known, by family and number of lines; the others are tuned on ``train``.
     methods : sequence of str
         Further reconstructions of every mask, see `MethodStudy`; tables of strategies use the recipe's.
 
@@ -315,7 +313,6 @@ class ComparisonRequest(StudyRequest):
     accelerations: Sequence[float] = ()
     train: Sequence[ScanSource] = ()
     seeds: int = 5
-    powers: Mapping[tuple[str, int], float] = field(default_factory=dict)
     methods: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -354,7 +351,6 @@ class ComparisonRequest(StudyRequest):
             "strategies": [strategy_label(name) for name in self.strategies],
             "lines": list(self.lines),
             **({"accelerations": list(self.accelerations)} if self.accelerations else {}),
-            **({"powers": {f"{name}|{n}": power for (name, n), power in self.powers.items()}} if self.powers else {}),
             **({"methods": list(self.methods)} if self.methods else {}),
             "seeds": self.seeds,
             **self.recipe.as_settings(),
@@ -489,7 +485,6 @@ def _study(request: ComparisonRequest, work: Work) -> tuple[Study, Orientation]:
         training=training,
         seeds=request.seeds,
         seed=work.seed,
-        powers=request.powers,
     )
     return study, orientation
 

@@ -343,8 +343,6 @@ class Study(Material):
         Line counts, or counts of samples or shots.
     seeds : int
         Draws of every random strategy.
-    powers : mapping of (str, int) to float
-        Powers of densities that are known already, by family and number of lines; these are not tuned.
     given : mapping of str to tuple of int
         Masks that are there already, by the name that tables have for them: all have the one line count.
     pieces : StudyPieces
@@ -354,7 +352,6 @@ class Study(Material):
     strategies: Sequence[str]
     lines: Sequence[int]
     seeds: int = 5
-    powers: Mapping[tuple[str, int], float] = field(default_factory=dict)
     given: Mapping[str, Lines] = field(default_factory=dict)
     pieces: StudyPieces = field(default_factory=StudyPieces, init=False)
 
@@ -634,8 +631,6 @@ class Study(Material):
         """The power with the least mean error on the training images, for each family and count."""
         tuned = self.pieces.tuned
         keys = {(name, n): self._tuned_key(name, n) for name in self.expanded if TUNED in name for n in self.lines}
-        known = {(f"{name}{TUNED}", count): power for (name, count), power in self.powers.items()}
-        tuned |= {keys[one]: power for one, power in known.items() if one in keys}
         wanted = [one for one, key in keys.items() if key not in tuned]
         for done, (family, count) in enumerate(wanted):
             bench.show("tuning densities", done, len(wanted))

@@ -55,13 +55,15 @@ def test_the_demo_ends_with_one_report_of_both_runs(
 ) -> None:
     """The real demo on a small grid; what it shows and says is the same."""
     monkeypatch.setattr(demo_run, "load_recipe", lambda _: load_recipe(work / "quick-local.toml"))
-    small = {"SCAN": "phantom:brain", "LINES": 10, "MATRIX": 16, "WANTED": 0.5, "JOBS": 1}
+    small = {"SCAN": "phantom:brain", "COILS": 4, "LINES": 10, "START": 4, "MATRIX": 16, "WANTED": 0.5, "JOBS": 1}
     for name, value in small.items():
         monkeypatch.setattr(demo_run, name, value)
     out = tmp_path / "demo"
     result = run("demo", "--out", out, code=(0, 4))
-    assert all((out / folder / "report.html").exists() for folder in (".", "compare", "exam", "design"))
-    assert {row["lines"] for row in rows(out / "compare" / "summary.csv")} == {"10"}
+    assert all((out / folder / "report.html").exists() for folder in (".", "compare", "design"))
+    summary = rows(out / "compare" / "summary.csv")
+    assert {row["strategy"] for row in summary} == demo_run.MASKS.keys()
+    assert {(row["lines"], row["centre"]) for row in summary} == {("10", "4")}
     again = run("demo", "--out", out)
     assert again.exit_code == result.exit_code, again.output
     (out / "manifest.json").write_text("{}")

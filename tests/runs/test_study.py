@@ -230,12 +230,6 @@ def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
             StudyPieces().read(FolderKeep(Run(folder=folder), Record("me", [], {})), "progress.json")
 
 
-def test_powers_that_are_known_are_not_tuned(study: Study) -> None:
-    only = replace(study, strategies=["vd-polynomial"], tests=study.tests[:1], lines=[12])
-    progress = replace(only, powers={("vd-polynomial", 12): 50.0, ("vd-gaussian", 12): 7.0}).run(Work(), Keep())
-    assert progress.tuned == {"vd-polynomial|12|16": 50.0}  # tuning cannot find it
-
-
 def test_the_draw_that_is_shown_has_the_median_error(study: Study) -> None:
     name, many = "vd-polynomial@tuned", replace(study, seeds=5)
     progress = many.pieces
