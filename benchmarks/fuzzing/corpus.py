@@ -10,6 +10,7 @@ from pathlib import Path
 
 import h5py
 import ismrmrd
+import mrd as mrd2
 import numpy as np
 from ismrmrd.serialization import ProtocolSerializer
 
@@ -263,6 +264,27 @@ def _mrd_file(
     return folder / "scan.h5"
 
 
+def mrd_v2(folder: Path) -> Path:
+    """Raw data as a stream of MRD, version 2."""
+    kspace = samples(COILS, NY, NX)
+    space = mrd2.EncodingSpaceType(
+        matrix_size=mrd2.MatrixSizeType(x=NX, y=NY, z=1), field_of_view_mm=mrd2.FieldOfViewMm(x=200, y=200, z=5)
+    )
+    encoding = mrd2.EncodingType(
+        encoded_space=space,
+        recon_space=space,
+        encoding_limits=mrd2.EncodingLimitsType(kspace_encoding_step_1=mrd2.LimitType(maximum=NY - 1, center=NY // 2)),
+        trajectory=mrd2.Trajectory.CARTESIAN,
+    )
+    with mrd2.BinaryMrdWriter(str(folder / "scan.mrd")) as stream:
+        stream.write_header(mrd2.Header(encoding=[encoding]))
+        for line in range(NY):
+            head = mrd2.AcquisitionHeader(idx=mrd2.EncodingCounters(kspace_encode_step_1=line))
+            readout = mrd2.Acquisition(head=head, data=kspace[:, line], trajectory=np.zeros((0, 0), np.float32))
+            stream.write_data([mrd2.StreamItem.Acquisition(readout)])
+    return folder / "scan.mrd"
+
+
 def npy_outline(folder: Path) -> Path:
     """Slices of k-space as an array, as `info` reads them."""
     np.save(folder / "scan.npy", samples(3, COILS, NY, NX))
@@ -359,7 +381,7 @@ def checkpoint(folder: Path) -> Path:
     return folder / "design.npz"
 
 
-_SCANS = (npy, npz, trajectory, header, fastmri, mrd, mrd_volume, mrd_trajectory, twix, cfl, hdr, nifti, dicom)
+_SCANS = (npy, npz, trajectory, header, fastmri, mrd, mrd_volume, mrd_trajectory, mrd_v2, twix, cfl, hdr, nifti, dicom)
 _OUTLINES = (npy_outline, fastmri_outline, mrd_outline, twix_outline, mrd_skeleton, sequence, run_folder)
 _OTHERS = (maps_file, mask, recipe, trained, checkpoint, stored_run, scanner)
 _STREAMS = (mrd_stream,)

@@ -237,7 +237,7 @@ def test_foreign_files_that_are_there_are_read_right(module: Module, tmp_path: P
 
 @thorough
 def test_every_reader_refuses_or_reads_what_was_there(tables_of: Callable[..., Tables]) -> None:
-    for package in ("nibabel", "pydicom", "twixtools"):
+    for package in ("mrd", "nibabel", "pydicom", "twixtools"):
         pytest.importorskip(package)
     rows = {row["kind"]: row for row in tables_of("fuzz_readers", "--cases", "128", "--seed", "2")["fuzz"]}
     assert rows["all"]["cases"] == "128" and int(rows["all"]["refused"]) > 25
