@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 from parts.exams import complete_image, designed_lines, random_lines, with_phase
 from study.scans import LOW_FIELD_NOISE, NOISE, Scan, denoised, self_calibrated
-from trajectories.sets import spiral_sets
 
 from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.inputs import load_scan
@@ -22,11 +21,12 @@ from mri_design.model.sparsity import Companion
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.nonuniform import NonUniformFourier
-from mri_design.operators.trajectory import golden_angles, radial_spokes
+from mri_design.operators.trajectory import golden_angles, interleaf_angles, radial_spokes, turned
 from mri_design.readouts import PlaneReadouts
 from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData
 from mri_design.scan.scenes import simulate_coil_maps
 from mri_design.scan.simulation import simulate_scan
+from mri_design.scan.trajectories import GradientLimits, nyquist_turns, spiral_readout
 
 Rng = np.random.Generator
 ENCODINGS = ("lines", "lines, coils", "plane", "plane, coils", "shots", "shots, coils", "companion", "lines, designed")
@@ -249,8 +249,12 @@ def _along_shots(
         shots = radial_spokes(matrix, golden_angles(count, tiny=int(rng.integers(1, 4))))
     else:
         count, name = 2 * int(rng.integers(4, 11)), "spirals"
-        shots = spiral_sets(matrix, count, float(rng.choice([1.0, 1.5])))["2 pi / (m + 1)"]
-        count = len(shots)
+        density = float(rng.choice([1.0, 1.5]))
+        turns = nyquist_turns(matrix, min(4 * count, matrix // 2), density=density)
+        arm = spiral_readout(
+            matrix, turns, GradientLimits(amplitude=0.04, slew=150.0), field_of_view=0.24, density=density
+        ).samples
+        shots = turned(arm, interleaf_angles(count, "one-missing"))
     flat = np.ascontiguousarray(shots.reshape(-1, 2))
     maps = None if coils == 1 else simulate_coil_maps((matrix, matrix), coils, rng)
     X = NonUniformFourier(flat, (matrix, matrix), maps)

@@ -149,29 +149,6 @@ def test_no_subject_is_trained_and_tested_on(module: Module) -> None:
 
 
 @thorough
-def test_planes_go_on_where_they_stopped(tables_of: Callable[..., Tables]) -> None:
-    first = tables_of("planes", "--quick")
-    changes = {row["strategy"]: row for row in first["changes"]}
-    assert float(changes["vd-polynomial, tuned"]["change_percent"]) == 0
-    mine, theirs = (float(changes[name]["error"]) for name in ("calibrated", "vd-polynomial, tuned"))
-    assert float(changes["calibrated"]["change_percent"]) == pytest.approx(100 * (mine / theirs - 1), rel=1e-3)
-    assert [row["recipe"] for row in first["default-changes"]] == ["default", "local"]
-    again = tables_of("planes", "--quick")
-    assert all(again[name] == first[name] for name in ("tuning", "cells", "default-cells"))
-
-
-@thorough
-def test_spokes_and_spirals_make_their_tables(tables_of: Callable[..., Tables], module: Module) -> None:
-    pytest.importorskip("finufft")
-    words = [word for name in ("radial", "coverage", "variances") for word in ("--only", name)]
-    tables = tables_of("shots", "--quick", *words)
-    assert len(tables["shots-radial"]) == 8 and len(tables["shots-coverage"]) == 8
-    sets = module("trajectories.sets")
-    twice = {name: sets.conjugate_redundancy(shots) for name, shots in sets.spiral_sets(32, 4, 1.5).items()}
-    assert twice[sets.USUAL] > 0.95 and max(twice[name] for name in twice if name != sets.USUAL) < 0.6
-
-
-@thorough
 def test_what_ships_is_learnt_from_heads(module: Module, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     error_model, factors = module("error_model"), module("band_factors")
     monkeypatch.setattr(error_model, "SIDES", (24,))
