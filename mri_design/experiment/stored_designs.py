@@ -1,4 +1,4 @@
-"""Designs on disk: states of designs that go on (checkpoints), and trained orders, which have a checksum."""
+"""Designs on disk: states of designs that go on (checkpoints), and trained orders."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ import numpy as np
 from mri_design.design.engine import DesignState
 from mri_design.design.training import TrainedDesign
 from mri_design.errors import InputError, MriDesignError, UsageError
-from mri_design.scan.io.atomic import write_npz
-from mri_design.scan.io.numpy_files import read_npz_members
 from mri_design.scan.io.records import LIMITS, read_record, write_record
-from mri_design.scan.io.safe import ReadLimits, check_file
+from mri_design.scan.io.safe import ReadLimits
 
 FORMAT = "mri-design checkpoint 8"
 """Another number for every change that an older program could not read, or read wrongly."""
@@ -150,36 +148,13 @@ def has_identity(checkpoint: Checkpoint) -> bool:
     return True
 
 
-TRAINED_FORMAT = "mri-design trained design 1"
+_KIND = {TrainedDesign.__name__: TrainedDesign}
 _LIMITS = ReadLimits(max_bytes=2**28)
-_NUMBERS = {
-    "grid": (np.dtype(np.int64), 1),
-    "lines": (np.dtype(np.int64), 1),
-    "n_start": (np.dtype(np.int64), 0),
-    "reconstructions": (np.dtype(np.int64), 0),
-    "unconverged": (np.dtype(np.int64), 0),
-    "profile": (np.dtype(np.float64), 2),
-    "errors": (np.dtype(np.float64), 1),
-}
-"""Fields of a `TrainedDesign` that are arrays in the file: dtype and number of axes."""
-_COUNTS = {"counts": (np.dtype(np.int64), 1)}
-"""A further one where samples of a plane were chosen."""
-_MEMBERS = _NUMBERS | {"text": (np.dtype(np.uint8), 1)}
-"""All others are in ``text``, which is JSON in UTF-8."""
 
 
 def save_trained(path: Path, design: TrainedDesign) -> None:
     """Write a design; an older file at ``path`` is replaced in one step or not at all."""
-    text = {
-        "format": TRAINED_FORMAT,
-        "rule": design.rule,
-        "training": list(design.training),
-        "settings": dict(design.settings),
-    }
-    kept = _NUMBERS | (_COUNTS if design.counts else {})
-    arrays = {name: np.array(getattr(design, name), dtype, order="C") for name, (dtype, _) in kept.items()}
-    arrays["text"] = np.frombuffer(json.dumps(text, sort_keys=True).encode(), dtype=np.uint8)
-    write_npz(path, arrays | {"checksum": np.frombuffer(_checksum(arrays), dtype=np.uint8)})
+    write_record(path, design)
 
 
 def load_trained(path: Path) -> TrainedDesign:
@@ -188,52 +163,14 @@ def load_trained(path: Path) -> TrainedDesign:
     Raises
     ------
     InputError
-        Where the file cannot be read, is none that training wrote, or was changed since.
+        Where the file cannot be read, is none that training wrote, or was damaged since.
     """
     try:
-        check_file(path)
-        arrays, present = read_npz_members(path, {*_MEMBERS, *_COUNTS, "checksum"}, _LIMITS)
-    except OSError as error:
+        return read_record(path, _KIND, limits=_LIMITS)
+    except InputError as error:
         raise InputError(
             field=f"trained design {path.name}",
-            got=error.strerror or str(error),
-            wanted="a file that mri-design protocol --rule wrote",
+            got=error.got,
+            wanted="a file as mri-design protocol --rule wrote it",
+            cure="Train again, or copy the file again.",
         ) from error
-    checksum = arrays.pop("checksum", None)
-    kinds = {name: (array.dtype, array.ndim) for name, array in arrays.items()}
-    wanted = _MEMBERS | (_COUNTS if "counts" in arrays else {})
-    if checksum is None or kinds != wanted or len(present) != len(wanted) + 1 or len(arrays["grid"]) != 2:
-        raise _damaged(path, "other arrays")
-    if checksum.tobytes() != _checksum(arrays):
-        raise _damaged(path, "a file that was changed after it was written")
-    try:
-        text = json.loads(arrays.pop("text").tobytes())
-        if text["format"] != TRAINED_FORMAT:
-            raise ValueError(f"format {text['format']!r}")
-        training = tuple(str(name) for name in text["training"])
-        rule, settings = str(text["rule"]), dict(text["settings"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path, f"an unreadable text ({error})") from error
-    fields: dict[str, Any] = {
-        name: array.item() if array.ndim == 0 else tuple(array.tolist()) if array.dtype == np.int64 else array
-        for name, array in arrays.items()
-    }
-    return TrainedDesign(**fields, rule=rule, training=training, settings=settings)
-
-
-def _checksum(arrays: Mapping[str, Any]) -> bytes:
-    digest = hashlib.sha256()
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.digest()
-
-
-def _damaged(path: Path, got: str) -> InputError:
-    return InputError(
-        field=f"trained design {path.name}",
-        got=got,
-        wanted="a file as mri-design protocol --rule wrote it",
-        cure="Train again, or copy the file again.",
-    )

@@ -28,7 +28,8 @@ from mri_design.runs.stored_run import kind_of_run, listed
 from mri_design.scan.calibration import find_centre, gapless_square, noise_from_readout_ends
 from mri_design.scan.data import ImageStack, KSpaceData, ScanSummary, TrajectoryData
 from mri_design.scan.geometry import SliceGeometry, SourceImage
-from mri_design.scan.io.numpy_files import is_npy, opened_npy, read_npz_members
+from mri_design.scan.io.numpy_files import is_npy, opened_npy
+from mri_design.scan.io.records import holds_record
 from mri_design.scan.io.safe import DEFAULT_LIMITS, check_file
 from mri_design.scan.sampling import gapless_run, index_runs, line_pattern, refused_samples
 from mri_design.scan.trajectories import largest_side_lobe, spread_of_mask
@@ -467,11 +468,7 @@ def _mask(path: Path) -> Description | None:
 
 def _order(path: Path) -> Description | None:
     """What training left; None for other archives."""
-    try:
-        _, present = read_npz_members(path, {"n_start"}, DEFAULT_LIMITS)
-    except InputError:
-        return None  # which its reader refuses, and says why
-    if not {"lines", "n_start", "profile", "text"} <= set(present):
+    if not holds_record(path, "TrainedDesign"):
         return None
     from mri_design.experiment.stored_designs import load_trained
 

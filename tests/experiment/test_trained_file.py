@@ -42,19 +42,6 @@ def test_a_round_trip_keeps_everything(file: Path, learnt: TrainedDesign) -> Non
         assert getattr(again, name) == getattr(learnt, name)
 
 
-@pytest.mark.parametrize("name", ["lines", "profile", "errors", "n_start", "grid", "reconstructions", "text"])
-def test_a_changed_value_and_a_missing_part_are_noticed(file: Path, name: str) -> None:
-    with np.load(file) as stored:
-        arrays = dict(stored)
-    flat = arrays[name].reshape(-1).copy()
-    flat[-1] += 1
-    without = {other: array for other, array in arrays.items() if other != ("checksum" if name == "grid" else name)}
-    for damaged in (arrays | {name: flat.reshape(arrays[name].shape)}, without):
-        np.savez(file, **damaged)
-        with refused("trained design order.npz"):
-            load_trained(file)
-
-
 def test_flipped_and_missing_bytes_are_noticed(file: Path) -> None:
     whole = file.read_bytes()
     for place in range(0, len(whole), 97):
@@ -65,7 +52,7 @@ def test_flipped_and_missing_bytes_are_noticed(file: Path) -> None:
             again = load_trained(file)
         except InputError:
             continue
-        assert again.lines == (4, 3, 5, 1, 7)  # padding and dates of the archive may change
+        assert again.lines == (4, 3, 5, 1, 7)  # dates of the archive may change
     for length in (0, 10, 500, len(whole) - 5):
         file.write_bytes(whole[:length])
         with pytest.raises(InputError):
@@ -83,10 +70,9 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_consistent_file_that_makes_no_sense_is_refused(tmp_path: Path, learnt: TrainedDesign) -> None:
-    """A right checksum does not excuse lines outside the grid."""
     object.__setattr__(learnt, "lines", (4, 3, 5, 1, 9))
     save_trained(tmp_path / "bad.npz", learnt)
-    with refused("trained design: lines"):
+    with refused("trained design bad.npz"):
         load_trained(tmp_path / "bad.npz")
 
 

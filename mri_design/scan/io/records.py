@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, option
 from mri_design.scan.io.atomic import replacing
-from mri_design.scan.io.numpy_files import opened_npz
+from mri_design.scan.io.numpy_files import opened_npz, read_npz_members
 from mri_design.scan.io.safe import ReadLimits, check_file
 
 T = TypeVar("T")
@@ -166,6 +166,15 @@ def read_record(
     except damage as error:
         raise InputError(field, f"another content ({error})", wanted, cure) from error
     return made
+
+
+def holds_record(path: Path, kind: str) -> bool:
+    """Whether a file is an archive that begins as `write_record` begins one of this dataclass."""
+    try:
+        found = read_npz_members(path, {_TEXT}, LIMITS)[0]
+    except InputError:
+        return False  # which its reader refuses, and says why
+    return _TEXT in found and found[_TEXT].tobytes().startswith(json.dumps({"kind": kind})[:-1].encode())
 
 
 @cache
