@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from msgspec import Meta
 
@@ -726,32 +726,6 @@ def _block(value: object, place: str) -> Any:
 
 
 Settings.sections = {name: type(value) for name, value in vars(Recipe()).items() if isinstance(value, Settings)}
-_ARGUMENT = "Leave it out; scripts give it to SparsityBlock."
-_OF_SPIRALS = "Leave it out; scripts register shots of their own by register_trajectory."
-Settings.renamed = {
-    "fft": "Leave it out.",
-    **dict.fromkeys(("prior.wavelet", "prior.levels"), 'Write kind = "wavelet:db4:3" in [[prior]].'),
-    **dict.fromkeys(("prior.tau_limit_with_non_local", "prior.tau_limit_bright", "prior.reweighted"), _ARGUMENT),
-    "phase.imaginary_ratios": "Leave it out; scripts give it to PhasePrior.",
-    **{f"input.{name}": f"Write series = {{{name} = ...}} in [input]." for name in get_args(Counter)},
-    "noise": "Write noise in [input]: the standard deviation, or a file.",
-    "coils.calibration_lines": 'Write maps = "auto:16" in [coils].',
-    "coils.compress_coils": "Write compress in [coils].",
-    "companion.companion_strength": "Write strength in [companion].",
-    "companion.trust_companion": "Write trust in [companion].",
-    "companion.register_companion": "Leave it out: other images are always registered.",
-    "inference.lanczos_steps": 'Write variances = "lanczos:50" in [inference].',
-    "inference.solver_tolerance": 'Write variances = "control-variate:0.03" in [inference].',
-    "inference.inner_tolerance": 'Write solver = "automatic:0.0001" in [inference].',
-    **dict.fromkeys(("inference.inner_iterations", "inference.memory", "reconstruction.std_samples"), "Leave it out."),
-    "design.train": "Write block in [design]: a block of lines is an echo train.",
-    "design.effective_echo": 'Write order = "interleaved:4" in [design].',
-    "shots": _OF_SPIRALS,
-    "constraints.shutter": 'Write forbid = "corners" in [constraints].',
-    **dict.fromkeys(("constraints.centre", "constraints.calibration"), "Write start in [design]."),
-    "reconstruction.damping": "Write weight in [reconstruction].",
-    "simulation.matrix": "Write matrix in [input].",
-}
 
 
 def _value_of(text: str, kinds: Collection[str] = ()) -> Any:

@@ -126,8 +126,6 @@ class Settings:
     """A section of a recipe: a frozen dataclass that checks its values."""
 
     sections: ClassVar[Mapping[str, type[Settings]]] = {}
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """Settings of earlier versions, by their paths: the cure of the error."""
 
     def __post_init__(self) -> None:
         for name, one in self.declared().items():
@@ -210,10 +208,10 @@ class Settings:
 
     @classmethod
     def _unknown(cls, name: str, value: object, prefix: str) -> InputError:
-        known, path = cls.declared(), re.sub(r"\.\d+\.", ".", f"{prefix}{name}")
+        known = cls.declared()
         near = did_you_mean(name, list(known)).replace("mean ", f"mean {prefix}")
         elsewhere = [f"{other}.{name}" for other, section in cls.sections.items() if name in section.declared()]
-        cure = cls.renamed.get(path) or near or (f"Did you mean {elsewhere[-1]}?" if elsewhere else "")
+        cure = near or (f"Did you mean {elsewhere[-1]}?" if elsewhere else "")
         what = "section" if not prefix and isinstance(value, Mapping) else "setting"
         wanted = f"a setting of [{prefix.partition('.')[0]}]" if prefix else "one of"
         return InputError(f"{prefix}{name}", f"an unknown {what}", f"{wanted}: {', '.join(known)}", cure)

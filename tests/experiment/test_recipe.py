@@ -1,5 +1,4 @@
 import json
-import re
 import tomllib
 from dataclasses import FrozenInstanceError
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 import mri_design as md
 from mri_design.estimation import ADMM, IRLS, LBFGS, Automatic
-from mri_design.experiment.recipe import SHIPPED, BlockRecipe, Recipe, recipe_schema, shipped_recipes
+from mri_design.experiment.recipe import SHIPPED, recipe_schema, shipped_recipes
 from mri_design.variances import ControlVariate, Exact, ExactByColumns, Lanczos, MonteCarlo
 from tests.refusals import refused
 
@@ -76,19 +75,6 @@ def test_the_cure_is_the_nearest_key_or_choice(tmp_path: Path, text: str, near: 
     with pytest.raises(md.InputError) as caught:
         md.load_recipe(tmp_path / "mine.toml")
     assert near in caught.value.cure
-
-
-@pytest.mark.parametrize("path", Recipe.renamed)
-def test_a_setting_of_an_earlier_version_is_refused_with_what_to_write_instead(path: str) -> None:
-    section, _, name = path.partition(".")
-    value: object = {name: 1} if name else {}
-    with refused(path.replace("prior.", "prior.0."), cure=Recipe.renamed[path]):
-        Recipe.of({section: [value] if section == "prior" else value})
-    new = re.search(r"Write (?:kind = )?\"?(\w+)", Recipe.renamed[path])
-    place = re.search(r"in \[+(\w+)\]+", Recipe.renamed[path])
-    if new is not None and place is not None:  # what is to be written exists
-        known = BlockRecipe if place[1] == "prior" else type(getattr(Recipe(), place[1]))
-        assert {new[1], "kind"} & set(known.declared())
 
 
 def test_every_shipped_recipe_fits_the_shipped_schema() -> None:
