@@ -763,7 +763,6 @@ _PACKAGES = (
     "mri-design",
     "numpy",
     "scipy",
-    "pyfftw",
     "PyWavelets",
     "scikit-image",
     "matplotlib",

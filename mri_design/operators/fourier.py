@@ -8,7 +8,7 @@ the time that each takes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 Axes = tuple[int, ...]
 
 
-def transform(u: Array, axes: Axes, *, inverse: bool = False, library: Literal["scipy", "pyfftw"] = "scipy") -> Array:
+def transform(u: Array, axes: Axes, *, inverse: bool = False) -> Array:
     """Orthonormal, uncentred FFT of ``u`` over ``axes``; single precision stays single.
 
     Parameters
@@ -32,14 +32,8 @@ def transform(u: Array, axes: Axes, *, inverse: bool = False, library: Literal["
         Axes to transform.
     inverse : bool
         The inverse transform.
-    library : {"scipy", "pyfftw"}
-        SciPy's results have the same bits in every process. Those of FFTW's measured plans differ between processes.
     """
-    if library == "pyfftw":
-        from pyfftw.interfaces import scipy_fft as fft  # here: the import takes a third of a second
-    else:
-        fft = scipy.fft
-    return np.asarray((fft.ifftn if inverse else fft.fftn)(u, axes=axes, norm="ortho"))
+    return np.asarray((scipy.fft.ifftn if inverse else scipy.fft.fftn)(u, axes=axes, norm="ortho"))
 
 
 def centred(u: Array, axes: Axes = (-2, -1), *, inverse: bool = False) -> Array:

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAPERS = ("operators", "readouts", "sites", "krylov", "model", "estimation")
 PAPERS += ("variances", "inference", "calibration", "design", "evidence", "glm")
-LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "pywt", "pyfftw", "lazy_loader")
+LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "pywt", "lazy_loader")
 SHELL = ("scan", "sequences", "experiment", "evaluation", "runs", "cli", "interactive")
 ALONE = """
 import importlib, pkgutil, sys

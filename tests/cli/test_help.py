@@ -68,10 +68,10 @@ SMALL = '[input]\nmatrix = 16\n[reconstruction]\nmethod = "mean"\n'
     [
         ("", "numpy scipy matplotlib skimage msgspec h5py"),
         ("--help", "numpy mri_design.experiment.recipe"),
-        ("info small.npy", "numba matplotlib sigpy pyfftw skimage scipy.sparse rich"),
+        ("info small.npy", "numba matplotlib sigpy skimage scipy.sparse rich"),
         (
             "design phantom:brain --lines 10 --recipe small.toml --out run --no-report",
-            "matplotlib pyfftw dask scipy.sparse.linalg scipy.optimize",
+            "matplotlib dask scipy.sparse.linalg scipy.optimize",
         ),
     ],
 )

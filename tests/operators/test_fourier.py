@@ -19,7 +19,6 @@ from mri_design.operators import (
     cartesian,
     chosen_flags,
     chosen_numbers,
-    transform,
 )
 from tests.arrays import noise
 from tests.refusals import refused
@@ -38,18 +37,6 @@ def test_it_is_the_centred_sum(grid):
     u = noise(grid)
     expected = centred_matrix(grid[0]) @ u @ centred_matrix(grid[1]).T
     np.testing.assert_allclose(CentredFFT(grid)(u), expected, atol=1e-13)
-
-
-@pytest.mark.parametrize("axes", [(-1,), (-2,), (-2, -1)])
-@pytest.mark.parametrize("inverse", [False, True])
-@pytest.mark.parametrize("dtype", [np.complex64, np.complex128, np.float32, np.float64])
-def test_both_libraries_agree(axes, inverse, dtype):
-    rng = np.random.default_rng(1)
-    u = rng.standard_normal((3, 6, 5)).astype(dtype)
-    u *= dtype(1 + 0.5j) if np.iscomplexobj(u) else dtype(1)
-    by_scipy, by_pyfftw = (transform(u, axes, inverse=inverse, library=name) for name in ("scipy", "pyfftw"))
-    assert by_scipy.dtype == by_pyfftw.dtype == np.result_type(dtype, np.complex64)
-    np.testing.assert_allclose(by_pyfftw, by_scipy, atol=20 * np.finfo(dtype).eps)
 
 
 SHAPES = [(8, 8), (9, 7), (6, 4)]
