@@ -89,12 +89,6 @@ def image_of(scan: KSpaceData, recipe: Recipe) -> ReferenceSlice:
     return load_images([source], recipe, Work())[0][0]
 
 
-def loaded(folder: Path, name: str, recipe: Recipe) -> ReferenceSlice:
-    """A scan, cropped to its side."""
-    simulation = {"coils": 4} if name.startswith("sim4") else {}
-    return image_of(middle_of(folder, name, recipe, SCANS[name][1], **simulation), recipe)
-
-
 def error(image: ReferenceSlice, seen: SliceModel, lines: Sequence[int], recipe: Recipe) -> float:
     """Relative error of the image from some lines."""
     seen = seen.calibrated(lines)

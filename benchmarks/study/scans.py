@@ -101,14 +101,6 @@ def combined(path: Path, matrix: int, seed: int = 0) -> Scan:
     return anew(f"{path.stem} combined", image, matrix, NOISE, seed)
 
 
-def echo(path: Path, index: int, matrix: int, seed: int = 0) -> Scan:
-    """One echo of a multi-echo scan, real and imaginary part last, as the truth of a simulated scan."""
-    with np.load(path, allow_pickle=False) as archive:
-        parts = archive["image"][index].astype(np.float32)
-    image = np.asarray(parts[..., 0] + 1j * parts[..., 1])
-    return anew(f"{path.stem} {index}", image[None], matrix, NOISE, seed)
-
-
 def denoised(path: Path, index: int, matrix: int, seed: int = 0) -> Scan:
     """A raw low-field slice, denoised by non-local means, with white noise added anew.
 
