@@ -361,8 +361,8 @@ def adapt(
     player = None if play is None else _player(play, request, to.seed, pace)
     with (
         options.page_at(live) as page,
-        to.opened(JOURNAL, aloud=False) as run,
         _connections(source, host, listen, player, to.quiet) as connections,
+        to.opened(JOURNAL, aloud=False) as run,
     ):
         ended = run_adapt(connections, request, options.watched(run, page))
     return to.ended(f"{len(ended.chosen)} lines", ended, aloud=False)

@@ -142,8 +142,15 @@ def test_the_address_is_printed_also_to_those_who_want_quiet_and_the_page_gets_a
     assert got == [tmp_path / "run" / "report.html"]
 
 
-@pytest.mark.parametrize("verb", [("design", "scan.npz", "--lines", 8), ("adapt", "--listen", 0, "--lines", 8)])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("design", "scan.npz", "--lines", 8, "--live"),
+        ("adapt", "--listen", 0, "--lines", 8, "--live"),
+        ("adapt", "--lines", 8, "--listen"),
+    ],
+)
 def test_a_port_in_use_is_refused_before_anything_else(run: Run, tmp_path: Path, verb: tuple[object, ...]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        said = run(*verb, "--live", taken.getsockname()[1], "--out", tmp_path / "run", code=2)
-    assert "--live" in said.stderr and not (tmp_path / "run").exists()
+        said = run(*verb, taken.getsockname()[1], "--out", tmp_path / "run", code=2)
+    assert str(verb[-1]) in said.stderr and not (tmp_path / "run").exists()

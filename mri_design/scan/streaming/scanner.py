@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.calibration.coils import ROUND_OFF, strongest_component
-from mri_design.errors import InputError, MriDesignError, require_counts
+from mri_design.errors import InputError, require_counts
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.mrd_cartesian import UNSAID, calibration_data
@@ -78,13 +78,14 @@ def listening(host: str, port: int) -> socket.socket:
 
     Raises
     ------
-    MriDesignError
-        If the address is not available.
+    InputError
+        If the address is not available, about ``listen``.
     """
     try:
         return socket.create_server((host, port), backlog=1)
     except OSError as error:
-        raise MriDesignError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
+        got, wanted = f"{host}:{port}, {error.strerror or error}", "an address of this machine that is free"
+        raise InputError("listen", got, wanted, "Give another port, or 0 for a free one.") from error
 
 
 def clients(server: socket.socket) -> Iterator[Connection]:

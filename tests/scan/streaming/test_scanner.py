@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from ismrmrd.serialization import ProtocolDeserializer
 
-from mri_design import MriDesignError
 from mri_design.formats import ReadLimits
 from mri_design.scan import SourceImage
 from mri_design.scan import streaming as live
@@ -384,8 +383,8 @@ def test_a_stream_without_end_does_not_fill_the_disk(said: Said, monkeypatch: py
 
 
 def test_an_address_that_is_taken_is_refused() -> None:
-    with live.listening("127.0.0.1", 0) as server, pytest.raises(MriDesignError):
-        live.listening("127.0.0.1", server.getsockname()[1])
+    with live.listening("127.0.0.1", 0) as server:
+        refuses("listen", live.listening, "127.0.0.1", server.getsockname()[1])
 
 
 def test_a_pipe_is_closed_once_it_is_over_and_never_refused() -> None:
