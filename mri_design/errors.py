@@ -390,7 +390,7 @@ def require_working(*, wanted: str, takes: int | None = None, method: str = "__c
             continue
 
 
-def require_random(rng: object, name: str = "rng") -> None:
+def require_random(rng: object) -> None:
     """Refuse anything but a `numpy.random.Generator`, such as a seed, None, or RandomState.
 
     Raises
@@ -402,7 +402,7 @@ def require_random(rng: object, name: str = "rng") -> None:
 
     if not isinstance(rng, Generator):
         seed = rng if isinstance(rng, int) and not isinstance(rng, bool) and rng >= 0 else 0
-        raise InputError(name, described(rng), "a numpy.random.Generator", f"Give numpy.random.default_rng({seed}).")
+        raise InputError("rng", described(rng), "a numpy.random.Generator", f"Give numpy.random.default_rng({seed}).")
 
 
 def number_array(

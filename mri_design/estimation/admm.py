@@ -540,6 +540,12 @@ class _Iterative(LinearStep):
         return np.asarray(u + step[0])
 
 
+BALANCED = 100
+"""Iterations of `ADMM` that each adjust the weights; after them the pauses between adjustments double."""
+CHECK = 5
+"""Iterations of `ADMM` between two evaluations of J, each of which costs one or two products with A."""
+
+
 @dataclass(frozen=True)
 class ADMM:
     """Minimise J by ADMM: in turns over the image u and over copies s_j of its coefficients B_j u - offset_j.
@@ -549,7 +555,7 @@ class ADMM:
     The step in u is one pair of FFTs where X^H X and every B_j^H B_j are circulant (Cartesian lines of one coil,
     pixels, differences, orthonormal wavelets), one product with X^H X where there are several coils, elsewhere a few
     iterations of preconditioned conjugate gradients from the last u. The step in s_j is a scalar problem
-    a site. Every block has a weight rho_j of its own. It is adjusted in each of the first ``balanced`` iterations and
+    a site. Every block has a weight rho_j of its own. It is adjusted in each of the first `BALANCED` iterations and
     ever more rarely after, so that the relative primal and dual residuals shrink together.
 
     Parameters
@@ -561,10 +567,6 @@ class ADMM:
         Pairs of steps.
     relaxation : float
         Over-relaxation, between 1 and 2.
-    balanced : int
-        Iterations that each adjust the weights; after them the pauses between adjustments double.
-    check : int
-        Iterations between two evaluations of J, each of which costs one or two products with A.
     solver_tolerance, solver_iterations : float, int
         Of the conjugate gradients, where the step in u needs them.
 
@@ -585,16 +587,14 @@ class ADMM:
     tolerance: float = 1e-4
     max_iterations: int = 1000
     relaxation: float = 1.7
-    balanced: int = 100
-    check: int = 5
     solver_tolerance: float = 0.1
     solver_iterations: int = 4
 
     def __post_init__(self) -> None:
         require_numbers(tolerance=self.tolerance, solver_tolerance=self.solver_tolerance)
         require_numbers(relaxation=self.relaxation, least=1.0, most=2.0)
-        require_counts(max_iterations=self.max_iterations, balanced=self.balanced, least=0)
-        require_counts(check=self.check, solver_iterations=self.solver_iterations, least=1)
+        require_counts(max_iterations=self.max_iterations, least=0)
+        require_counts(solver_iterations=self.solver_iterations, least=1)
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``.
@@ -634,7 +634,7 @@ class ADMM:
         status, iteration, residual, looks = Status.MAX_ITERATIONS, 0, np.inf, 1
         next_gap = next_balance = 0
         for iteration in range(1, self.max_iterations + 1):
-            look = iteration % self.check == 0
+            look = iteration % CHECK == 0
             state.advance(look)
             if look and not state.healthy:
                 break
@@ -657,7 +657,7 @@ class ADMM:
                     break
                 if iteration >= next_balance:
                     state.balance()
-                    next_balance = iteration + 1 if iteration < self.balanced else 2 * iteration
+                    next_balance = iteration + 1 if iteration < BALANCED else 2 * iteration
         if not state.healthy:
             status, residual = Status.BREAKDOWN, np.inf
         elif by_gap:

@@ -30,6 +30,12 @@ VERY_SHARP = 250
 """How much sharper than sharp corners are that take IRLS: beyond those of inference, also where it begins cold."""
 
 
+SHARP = 8.0
+"""Ratio of site precisions beyond which corners are sharp, with one coil and one scale per block. The limit is eight
+times higher where X has no spectrum of its own, as with several coils, whose copies cost iterations, and 800 times
+higher where scales differ within a block, for which ADMM has one weight (results/benchmarks/measured-once.md)."""
+
+
 @dataclass(frozen=True)
 class Automatic:
     """Choose the solver of each problem: L-BFGS where J is smooth, elsewhere ADMM or IRLS.
@@ -50,11 +56,6 @@ class Automatic:
         Stop at this estimated excess of J per real unknown.
     max_iterations : int
         Of the solver chosen.
-    sharpness : float
-        Corners are sharp where the ratio of site precisions exceeds this, with one coil and one scale per block. The
-        limit is eight times higher where X has no spectrum of its own, as with several coils, whose copies cost
-        iterations, and 800 times higher where scales differ within a block, for which ADMM has one weight only. The
-        measurements behind these limits are in results/benchmarks/measured-once.md.
 
     Raises
     ------
@@ -64,10 +65,9 @@ class Automatic:
 
     tolerance: float = 1e-4
     max_iterations: int = 1000
-    sharpness: float = 8.0
 
     def __post_init__(self) -> None:
-        require_numbers(tolerance=self.tolerance, sharpness=self.sharpness)
+        require_numbers(tolerance=self.tolerance)
         require_counts(max_iterations=self.max_iterations, least=0)
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
@@ -77,7 +77,7 @@ class Automatic:
     def chosen(self, problem: PenalisedProblem, start: Array) -> ADMM | IRLS | LBFGS:
         """The solver for this problem."""
         model = problem.model
-        crossing = self.sharpness * (8 if model.measurement.gram_spectrum() is None else 1)
+        crossing = SHARP * (8 if model.measurement.gram_spectrum() is None else 1)
         crossing *= 800 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1
         if not (model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)):
             return LBFGS(self.tolerance, self.max_iterations)
@@ -88,7 +88,7 @@ class Automatic:
         sharpness = max(pi / usual for pi, usual in zip(at_zero, typical, strict=True))
         if sharpness > crossing and has_exact_step(model):
             return ADMM(self.tolerance, self.max_iterations)
-        if sharpness > VERY_SHARP * self.sharpness and isinstance(model.measurement, NonUniformFourier):
+        if sharpness > VERY_SHARP * SHARP and isinstance(model.measurement, NonUniformFourier):
             return IRLS(self.tolerance * LAST_OF_EXCESS, self.max_iterations, solver_tolerance=0.2)
         return LBFGS(self.tolerance, self.max_iterations)
 

@@ -290,7 +290,7 @@ def _sums_along(penalty: SitePenalty, powers: SitePowers) -> Bound:
     return sums
 
 
-def minimising_length(bound: Bound, *, iterations: int = 4, enough: float = 0.0) -> float:
+def minimising_length(bound: Bound, *, enough: float = 0.0) -> float:
     """Length t > 0 that nearly minimises t -> J(u + t d); majorise-minimise steps in one dimension, accelerated.
 
     At each t the quadratic bound gives the next t exactly; the secant of two such steps extrapolates. No
@@ -301,7 +301,7 @@ def minimising_length(bound: Bound, *, iterations: int = 4, enough: float = 0.0)
     if not curvature > 0 or not np.isfinite(slope_old) or abs(slope_old) < enough:
         return 1.0
     t = t_old - slope_old / curvature
-    for _ in range(iterations - 2):
+    for _ in range(2):
         if abs(t - t_old) < 1e-3 * max(abs(t), 1e-3):
             break
         slope, largest = bound(t)
@@ -322,6 +322,12 @@ def _real_product(a: Array, b: Array) -> Array:
     return a.real * b.real + a.imag * b.imag if np.iscomplexobj(a) else a * b
 
 
+HISTORY = 8
+"""Pairs of steps and gradient changes that `LBFGS` remembers."""
+WINDOW = 3
+"""Iterations of `LBFGS` between two evaluations of J."""
+
+
 @dataclass(frozen=True)
 class LBFGS:
     """Minimise J by L-BFGS in the coordinates v = C^(1/2) u, C the circulant nearest to A(pi) at the start.
@@ -337,10 +343,6 @@ class LBFGS:
         iterations, and from the decrease that their quasi-Newton steps predicted.
     max_iterations : int
         Steps.
-    history : int
-        Pairs of steps and gradient changes that are remembered.
-    window : int
-        Iterations between two evaluations of J.
 
     Raises
     ------
@@ -355,13 +357,10 @@ class LBFGS:
 
     tolerance: float = 1e-4
     max_iterations: int = 500
-    history: int = 8
-    window: int = 3
 
     def __post_init__(self) -> None:
         require_numbers(tolerance=self.tolerance)
-        require_counts(max_iterations=self.max_iterations, history=self.history, least=0)
-        require_counts(window=self.window, least=1)
+        require_counts(max_iterations=self.max_iterations, least=0)
 
     def __call__(self, problem: PenalisedProblem, start: Array) -> tuple[Array, Convergence]:
         """Minimise from ``start``.
@@ -375,9 +374,9 @@ class LBFGS:
             where J cannot be lowered although more than its rounding is predicted.
         """
         point = _Point(replace(problem, model=problem.model.rotated), start)
-        memory = _CirculantMemory(point, self.history)
+        memory = _CirculantMemory(point)
         excess, size = remaining_excess(point.value), problem.model.measurement.in_size
-        predicted: deque[float] = deque(maxlen=self.window)
+        predicted: deque[float] = deque(maxlen=WINDOW)
         status, iteration, residual, matvecs = Status.MAX_ITERATIONS, 0, np.inf, 1
         for iteration in range(1, self.max_iterations + 1):
             direction = memory.direction(point.gradient)
@@ -399,7 +398,7 @@ class LBFGS:
                 status = stalled_status(residual, self.tolerance, point.rounding / size)
                 break
             memory.remember(*point.last_change)
-            if iteration % self.window == 0:
+            if iteration % WINDOW == 0:
                 residual = max(excess(point.value), *predicted) / size
                 if residual < self.tolerance:
                     status = Status.CONVERGED
@@ -524,11 +523,11 @@ def _by_powers(block: SiteBlock) -> bool:
 class _CirculantMemory:
     """The quasi-Newton matrix: C^-1 corrected by the last steps."""
 
-    def __init__(self, start: _Point, history: int) -> None:
+    def __init__(self, start: _Point) -> None:
         model = start.problem.model
         precision = PosteriorPrecision(model.measurement, model.blocks, start.precisions)
         self.precondition = precision.preconditioner or (lambda r: r)
-        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=history)
+        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=HISTORY)
         self.add = scipy.linalg.blas.get_blas_funcs("axpy", (_as_reals(start.u),))
 
     def remember(self, step: Array, change: Array) -> None:

@@ -348,7 +348,8 @@ def expected_gain(
 
 
 Search = Literal["automatic", "1d", "2d"]
-PEAKS, REFINED, ROUNDS = 3, 17, 3
+LEVELS, PEAKS, REFINED, ROUNDS = 41, 3, 17, 3
+"""Points of the first grid along each number, its best peaks, points of finer grids around these, and their rounds."""
 
 
 @dataclass(frozen=True)
@@ -389,8 +390,6 @@ class InfomaxQuery:
     search : {"automatic", "2d", "1d"}
         Over mean and variance, or over the mean with the largest variance it allows. The latter is enough where
         ``response.monotone``, and chosen by itself there; for others it is a shortcut that may miss the best query.
-    levels : int
-        Points of the first grid along each number; finer grids follow around its three best peaks.
     krylov : int
         Directions that are searched where the free components are more than twice as many, in O(n^2) each; 0 for all
         of them, in O(n^3).
@@ -398,7 +397,7 @@ class InfomaxQuery:
     Raises
     ------
     InputError
-        For a power that is not positive, fixed components that leave nothing of it, unknown names, fewer than 5 levels.
+        For a power that is not positive, fixed components that leave nothing of it, and unknown names.
     """
 
     power: float
@@ -406,7 +405,6 @@ class InfomaxQuery:
     response: ResponseFamily = field(default_factory=PoissonResponse)
     criterion: QueryCriterion = "mutual_information"
     search: Search = "automatic"
-    levels: int = 41
     krylov: int = 48
 
     def __post_init__(self) -> None:
@@ -423,7 +421,6 @@ class InfomaxQuery:
             )
         require_choice(get_args(QueryCriterion), criterion=self.criterion)
         require_choice(get_args(Search), search=self.search)
-        require_counts(least=5, levels=self.levels)
         require_counts(least=0, krylov=self.krylov)
         object.__setattr__(self, "fixed", tuple(fixed.tolist()))
 
@@ -470,15 +467,15 @@ class InfomaxQuery:
 
         In alpha = reach sin(angle) the edges of the region are smooth up to its tips.
         """
-        angles = np.linspace(-np.pi / 2, np.pi / 2, self.levels)[None]
-        shares = np.ones((1, 1)) if only_largest else np.linspace(0, 1, self.levels)[None]
+        angles = np.linspace(-np.pi / 2, np.pi / 2, LEVELS)[None]
+        shares = np.ones((1, 1)) if only_largest else np.linspace(0, 1, LEVELS)[None]
         gains, _, _ = self._gains(feasible, angles, shares)
         profile, best_shares = gains[0].max(axis=1), gains[0].argmax(axis=1)
         framed = np.concatenate([[-np.inf], profile, [-np.inf]])
         peaks = np.flatnonzero((profile >= framed[:-2]) & (profile >= framed[2:]))
         peaks = peaks[np.argsort(profile[peaks])[::-1][:PEAKS]]
         centre, width = angles[0, peaks], angles[0, 1] - angles[0, 0]
-        share, share_width = shares[0, best_shares[peaks]], 0.0 if only_largest else 1 / (self.levels - 1)
+        share, share_width = shares[0, best_shares[peaks]], 0.0 if only_largest else 1 / (LEVELS - 1)
         steps = np.linspace(-1, 1, REFINED)
         for _ in range(ROUNDS):
             angles = np.clip(centre[:, None] + width * steps, -np.pi / 2, np.pi / 2)

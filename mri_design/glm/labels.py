@@ -201,9 +201,7 @@ def information_gain_of_labels(mean: Array, variance: Array, rate: float = 1.0) 
     return total
 
 
-def site_width(
-    mean: Array, variance: Array, site: SuperGaussian, *, tolerance: float = 1e-10, max_iterations: int = 25
-) -> Array:
+def site_width(mean: Array, variance: Array, site: SuperGaussian, *, max_iterations: int = 25) -> Array:
     """gamma that minimises the criterion when one site joins N(mean, variance), all candidates side by side.
 
     Parameters
@@ -212,8 +210,6 @@ def site_width(
         Of s without the site, in units of sigma and sigma^2.
     site : SuperGaussian
         Super-Gaussian, with a scalar slope.
-    tolerance : float
-        Stop where no argument changes by more than this, relatively.
     max_iterations : int
         Fixed-point steps; 25 leave 1e-3 of the width at variances of some hundreds, 1e-8 at those of one.
 
@@ -229,7 +225,7 @@ def site_width(
         pi = site.site_precision(t)
         growth = 1 + variance * pi
         new = (mean + variance * (slope - mean * pi) / growth) ** 2 + variance / growth
-        settled = np.all(np.abs(new - t) <= tolerance * t)
+        settled = np.all(np.abs(new - t) <= 1e-10 * t)
         t = new
         if settled:
             break

@@ -325,7 +325,7 @@ def _paired(
     return tuple(SiteBlock(f"block {i}", b, t) for i, (b, t) in enumerate(zip(operators, sites, strict=True)))
 
 
-def require_model(model: object, name: str = "model") -> None:
+def require_model(model: object) -> None:
     """Refuse anything but a model.
 
     Raises
@@ -333,12 +333,8 @@ def require_model(model: object, name: str = "model") -> None:
     InputError
         Naming what came.
     """
-    require_instance(
-        GeneralizedLinearModel,
-        wanted="a GeneralizedLinearModel",
-        cure="mr_image_model makes one of a scan.",
-        **{name: model},
-    )
+    cure = "mr_image_model makes one of a scan."
+    require_instance(GeneralizedLinearModel, wanted="a GeneralizedLinearModel", cure=cure, model=model)
 
 
 def _in_working_precision(data: Array, noise_variance: float, unknowns: int) -> Array:

@@ -609,7 +609,7 @@ class GaussianPosterior:
         return self.draw(rng, count)[0] if self.marginals.samples is None else self.marginals.samples
 
 
-def require_posterior(posterior: object, name: str = "posterior") -> None:
+def require_posterior(posterior: object) -> None:
     """Refuse anything but a Gaussian posterior.
 
     Raises
@@ -618,7 +618,7 @@ def require_posterior(posterior: object, name: str = "posterior") -> None:
         Saying where one comes from.
     """
     cure = "Infer one: DoubleLoop(Exact()).infer(model, rng)."
-    require_instance(GaussianPosterior, wanted="a GaussianPosterior", cure=cure, **{name: posterior})
+    require_instance(GaussianPosterior, wanted="a GaussianPosterior", cure=cure, posterior=posterior)
 
 
 def _alone(arrays: tuple[Array, ...]) -> Any:

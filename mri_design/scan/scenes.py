@@ -173,9 +173,7 @@ def smooth_phase(
     return amplitude * phase / np.abs(phase).max()
 
 
-def rough_phase(
-    shape: int | tuple[int, int], rng: np.random.Generator, *, amplitude: float = np.pi / 2
-) -> NDArray[np.float64]:
+def rough_phase(shape: int | tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
     """Draw a smooth phase with local exceptions, as air, vessels and iron make them.
 
     The exceptions are twelve Gaussian bumps of either sign, up to half pi high, scattered over the middle 80 % of the
@@ -183,7 +181,7 @@ def rough_phase(
 
     Parameters
     ----------
-    shape, rng, amplitude
+    shape, rng
         As for `smooth_phase`, which gives the slow part.
 
     Returns
@@ -194,9 +192,9 @@ def rough_phase(
     Raises
     ------
     InputError
-        On a wrong shape or amplitude.
+        On a wrong shape.
     """
-    phase = smooth_phase(shape, rng, amplitude=amplitude)
+    phase = smooth_phase(shape, rng)
     y, x = pixel_positions(phase.shape[0]), pixel_positions(phase.shape[1])
     for _ in range(_BUMPS):
         centre_y, centre_x = rng.uniform(-0.4, 0.4, 2)

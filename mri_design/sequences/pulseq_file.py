@@ -23,9 +23,7 @@ _MOST_LINES = 1024
 """The six digits of a file's amplitudes hold the lines of larger grids too coarsely."""
 
 
-def pulseq_file(
-    order: Order, settings: SequenceSettings, scanner: Scanner, name: str = "lines"
-) -> tuple[bytes, Verified]:
+def pulseq_file(order: Order, settings: SequenceSettings, scanner: Scanner) -> tuple[bytes, Verified]:
     """The Pulseq file of an order of readouts, which plays exactly what was designed.
 
     It is written to a temporary place, read back and verified. The same request gives the same bytes.
@@ -39,8 +37,6 @@ def pulseq_file(
         Geometry and times.
     scanner : Scanner
         Whose limits hold.
-    name : str
-        Of the sequence: letters, digits and underscores.
 
     Returns
     -------
@@ -67,7 +63,7 @@ def pulseq_file(
         raise InputError("sequence", "tse", "gre for planes, spokes and spirals, which have no echo trains")
     along_y, along_x = settings.field_of_view
     definitions = {
-        "Name": name,
+        "Name": "lines",
         "FOV": [along_x, along_y, settings.slice_thickness],
         "Matrix": [settings.samples, rows, partitions],
         "TE": settings.echo_time,

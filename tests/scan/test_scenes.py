@@ -52,7 +52,7 @@ def test_phase_series_has_unit_modulus_and_keeps_its_range(amplitude):
 def test_wrong_settings_are_refused_by_name():
     rng = np.random.default_rng(0)
     for amplitude in (-1.0, np.nan):
-        refuses("amplitude", scenes.rough_phase, 16, rng, amplitude=amplitude)
+        refuses("amplitude", scenes.smooth_phase, 16, rng, amplitude=amplitude)
     refuses("degree", scenes.smooth_phase, 16, rng, degree=0)
     for n_coils in (0, 129, 2.0, True):
         refuses("n_coils", scenes.simulate_coil_maps, 16, n_coils, rng)

@@ -132,9 +132,7 @@ def unit(image: Image) -> str:
     return f"image units; white in the image is {object_top([np.abs(image)]):.3g}"
 
 
-def image_with_regions(
-    image: Image, regions: Mapping[str, NDArray[np.bool_]], frame: Frame = _PLAIN, title: str = "regions"
-) -> Figure:
+def image_with_regions(image: Image, regions: Mapping[str, NDArray[np.bool_]], frame: Frame = _PLAIN) -> Figure:
     """An image with the outlines of regions on it, each in a colour of its own, and their names.
 
     Parameters
@@ -145,10 +143,8 @@ def image_with_regions(
         By name.
     frame : Frame
         How the image lies on the page, and how large its pixels are.
-    title : str
-        Above the image.
     """
-    figure = image_grid([ImagePanel(image, title)], frame)
+    figure = image_grid([ImagePanel(image, "regions")], frame)
     axes = figure.axes[0]
     for place, (name, inside) in enumerate(regions.items()):
         if not inside.any():

@@ -108,8 +108,8 @@ def is_hdf5(path: Path) -> bool:
     return any(head[start : start + len(_HDF5)] == _HDF5 for start in (0, 512, 1024, 2048, 4096))
 
 
-def read_small(path: Path, most: int, field: str = "") -> bytes:
-    """The bytes of a text file; ``field`` names it in messages, by default by its path.
+def read_small(path: Path, most: int) -> bytes:
+    """The bytes of a text file.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def read_small(path: Path, most: int, field: str = "") -> bytes:
         As `check_file`, and for a file of more than ``most`` bytes.
     """
     if (size := check_file(path)) > most:
-        raise InputError(field or str(path), f"an over-long file, {size} bytes", f"at most {most} bytes")
+        raise InputError(str(path), f"an over-long file, {size} bytes", f"at most {most} bytes")
     return path.read_bytes()
 
 
