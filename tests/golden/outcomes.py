@@ -20,6 +20,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
+from mri_design.experiment import load_trained
 from tests.simulated_scanner import stream_of
 from tests.undrawn import undrawn
 
@@ -121,6 +122,9 @@ def _left(folder: Path) -> Outcome:
     for name in files:
         if name.endswith(".npy"):
             found[name] = np.load(folder / name, allow_pickle=False)
+        elif name == "order.npz":
+            order = load_trained(folder / name)
+            found |= {f"{name}:{key}": np.asarray(getattr(order, key)) for key in ("lines", "profile", "errors")}
         elif name.endswith(".npz"):
             with np.load(folder / name, allow_pickle=False) as stored:
                 kept = {f"{name}:{key}": stored[key] for key in stored if "seconds" not in key}
