@@ -37,6 +37,8 @@ class Frame:
         before any prediction could be tested: the posterior's widths are the prior's until then.
     predicted_error : float
         Predicted relative L2 error of the image; NaN where none is (`Forecast.predicted_error`).
+    whole : bool
+        Whether it is the image that the design would end with here, with the error bars of that, not its own quick one.
     """
 
     number: int
@@ -45,6 +47,7 @@ class Frame:
     image: NDArray[np.complex64]
     deviation: NDArray[np.float32] | None
     predicted_error: float = float("nan")
+    whole: bool = False
 
     @property
     def magnitude(self) -> NDArray[np.float32]:
@@ -79,16 +82,28 @@ def is_kept(number: int) -> bool:
 
 
 def with_frame(frames: Sequence[Frame], frame: Frame) -> tuple[Frame, ...]:
-    """The frames with one more, without those that are kept no longer: they stay evenly spread over the design.
+    """The frames with one more, without those that are kept no longer: the others stay evenly spread over the design.
 
-    They depend on the number of decisions alone, so that a design that was interrupted has the same.
+    Whole images are kept all. The others depend on the number of decisions alone, so that a design that was interrupted
+    has the same.
     """
     stride = stride_at(frame.number)
-    before = [one for one in frames if one.number < frame.number and one.number % stride == 0]
+    before = [one for one in frames if one.number < frame.number and (one.whole or one.number % stride == 0)]
     return (*before, frame)
 
 
-MEMBERS = ("numbers", "lines", "counts", "following", "following_counts", "errors", "tops", "image", "deviation")
+MEMBERS = (
+    "numbers",
+    "lines",
+    "counts",
+    "following",
+    "following_counts",
+    "errors",
+    "whole",
+    "tops",
+    "image",
+    "deviation",
+)
 """Arrays of the file of frames."""
 
 
@@ -112,6 +127,7 @@ def arrays_of(frames: Sequence[Frame]) -> dict[str, NDArray[Any]]:
         "following": np.array([line for one in frames for line in one.following], dtype=np.int64),
         "following_counts": np.array([len(one.following) for one in frames]),
         "errors": np.array([one.predicted_error for one in frames]),
+        "whole": np.array([one.whole for one in frames]),
         "tops": tops,
         "image": (parts / scale[:, 0, ..., np.newaxis]).astype(np.float16),
         "deviation": (deviations / scale[:, 1]).astype(np.float16),
@@ -127,7 +143,7 @@ def frames_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Frame, ...]:
         Where arrays are missing or do not belong together.
     """
     count, shapes = len(arrays.get("numbers", ())), {name: arrays[name].shape for name in MEMBERS if name in arrays}
-    alike = all(shapes.get(name) == (count,) for name in ("numbers", "counts", "following_counts", "errors"))
+    alike = all(shapes.get(name) == (count,) for name in ("numbers", "counts", "following_counts", "errors", "whole"))
     images = shapes.get("image", ())
     whole = len(shapes) == len(MEMBERS) and images[:1] == (count,) and len(images) == 4 and images[-1] == 2
     if not (alike and whole and shapes["tops"] == (count, 2) and shapes["deviation"] == images[:-1]):
@@ -144,5 +160,5 @@ def frames_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[Frame, ...]:
         known, error = np.isfinite(deviation).all(), float(arrays["errors"][at])
         image, bars = parts[..., 0] + 1j * parts[..., 1], deviation if known else None
         made = tuple(lines[:measured]), tuple(following[begin:end]), image, bars
-        frames.append(Frame(number, *made, predicted_error=error))
+        frames.append(Frame(number, *made, predicted_error=error, whole=bool(arrays["whole"][at])))
     return tuple(frames)

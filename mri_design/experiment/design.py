@@ -352,7 +352,9 @@ class ImageErrors:
     recipe: Recipe
     seed: int = 0
     companions: tuple[Companion, ...] = ()
-    _last: dict[tuple[int, ...], Image] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _last: dict[tuple[int, ...], tuple[Image, Image]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         require_instance(Recipe, wanted="a Recipe, as load_recipe makes it", recipe=self.recipe)
@@ -372,7 +374,14 @@ class ImageErrors:
 
     def image_of(self, lines: Sequence[int]) -> Image | None:
         """The posterior mean of the first slice with its error bars, if the last call computed it for these lines."""
-        return self._last.get(tuple(lines))
+        return self._of(lines)[0]
+
+    def shown(self, lines: Sequence[int]) -> Image | None:
+        """As `image_of`, in the units of the file."""
+        return self._of(lines)[1]
+
+    def _of(self, lines: Sequence[int]) -> tuple[Image | None, Image | None]:
+        return self._last.get(tuple(lines), (None, None))
 
     def _energies(self, slices: Sequence[SliceModel], state: DesignState, place: int) -> tuple[float, float]:
         """Of the error of one slice as it is predicted, in the units of its file squared, and of its image.
@@ -384,9 +393,9 @@ class ImageErrors:
         if place == 0:
             one = replace(one, companions=self.companions)
         made = reconstruct_prepared(one, lines, "mean", self.recipe, image_rng(self.seed), options=options)
+        shown = made.times(one.image_unit)
         if place == 0:
             self._last.clear()
-            self._last[lines] = made
-        shown = made.times(one.image_unit)
+            self._last[lines] = made, shown
         known = shown.std is not None and shown.std_factor is not None
         return energy_of(shown.std) if known else float("nan"), energy_of(shown.image)  # type: ignore[arg-type]

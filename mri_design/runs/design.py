@@ -118,7 +118,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
     keep.begin()
     looks = design.ImageErrors(recipe, work.seed, slices.companions)
     engine = design.design_engine(slices.plan, recipe, extent.design_seed(work.seed))
-    watch = DesignWatch(work, keep, slices.most)
+    watch = DesignWatch(work, keep, slices.most, looks)
     watch.begins(slices.scans[0], slices.plan.readouts, request.stop)
     state = _choose_lines(request, slices, engine, looks, watch, work, keep)
     lines = state.trace.lines

@@ -106,7 +106,7 @@ def report_design(
         "acceleration": known.acceleration(trace.lines),
         "slices": slices_text(result.numbers) if len(result.numbers) > 1 else "",
         "steps": step_content(stages, known, trace) if readouts.kind.with_holes and folder.reported else None,
-        "course": course(stages, readouts) if len(stages) > 1 else [],
+        "course": course(stages, readouts, known.shown_reference) if len(stages) > 1 else [],
         "side_information": side,
         "summary": known.summary() | account,
         "simulated": simulation_summary([simulated_from(known.scan)]),
@@ -351,12 +351,15 @@ class Stage:
         Of each complex pixel.
     error : RelativeError
         As it was predicted, and as it was found.
+    whole : bool
+        Whether image and error bars are made as those of the run are.
     """
 
     count: int
     image: Array
     deviation: NDArray[np.floating] | None
     error: RelativeError
+    whole: bool = False
 
     @property
     def magnitude(self) -> NDArray[np.floating]:
@@ -383,24 +386,41 @@ def stages_of(frames: Sequence[Frame], trace: DesignTrace, known: KnownSlice, ma
         if (count := len(one.lines)) < len(trace.lines):
             predicted = one.predicted_error if np.isfinite(one.predicted_error) else None
             found = known.found_error(one.image, trace.lines[:count]) if judged else None
-            stages.append(Stage(count, one.image, one.deviation, RelativeError(predicted, found)))
-    return [*stages, Stage(len(trace.lines), made.reconstruction.image, made.reconstruction.std, made.error)]
+            stages.append(Stage(count, one.image, one.deviation, RelativeError(predicted, found), one.whole))
+    return [
+        *stages,
+        Stage(len(trace.lines), made.reconstruction.image, made.reconstruction.std, made.error, whole=True),
+    ]
 
 
-STRIP = 5
-"""Stages of the picture of a design's course."""
+STRIP, ENOUGH = 5, 3
+"""Stages of the picture of a design's course, and how many whole images are enough for it."""
 
 
-def course(stages: Sequence[Stage], readouts: Readouts) -> list[ImagePanel]:
-    """Panels of some stages, evenly from the first to the last: images, then their error bars."""
-    places = dict.fromkeys(np.linspace(0, len(stages) - 1, STRIP).round().astype(int).tolist())
-    some = [stages[place] for place in places if stages[place].deviation is not None]
+def course(stages: Sequence[Stage], readouts: Readouts, reference: Array | None) -> list[list[ImagePanel]]:
+    """Rows of panels of some stages, their lines spread evenly: images, error bars, and errors where they are known.
+
+    Whole images alone, where there are three.
+    """
+    known = [one for one in stages if one.deviation is not None]
+    whole = [one for one in known if one.whole]
+    known = whole if len(whole) >= ENOUGH else known
+    if not known:
+        return []
+    counts = np.array([one.count for one in known])
+    evenly = np.linspace(counts[0], counts[-1], STRIP)[:, np.newaxis]
+    some = [known[place] for place in dict.fromkeys(np.abs(counts - evenly).argmin(axis=1).tolist())]
+    share = 100 / object_top([stages[-1].magnitude])
+    bars = [share * one.deviation for one in some if one.deviation is not None]
+    wrong = [] if reference is None else [share * np.abs(one.image - reference) for one in some]
     images = [
         ImagePanel(one.magnitude, count_text(one.count, readouts.unit), str(one.error).replace(", ", "\n"))
         for one in some
     ]
-    bars = [100 / object_top([stages[-1].magnitude]) * one.deviation for one in some if one.deviation is not None]
-    return images + [ImagePanel(deviation, "error bars", error=True) for deviation in bars]
+    others = [
+        [ImagePanel(one, name, error=True) for one in row] for name, row in (("error bars", bars), ("error", wrong))
+    ]
+    return [images, *(row for row in others if row)]
 
 
 def step_content(stages: Sequence[Stage], known: KnownSlice, trace: DesignTrace) -> dict[str, Any]:

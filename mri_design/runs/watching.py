@@ -18,6 +18,7 @@ from mri_design.evaluation.page import worded
 from mri_design.evaluation.plots.pictures import layout_of
 from mri_design.evaluation.run_folder import AMOUNT, FRAMES
 from mri_design.experiment.calibration import with_measured_maps
+from mri_design.experiment.design import ImageErrors
 from mri_design.experiment.extent import DesignEnd, lines_expected
 from mri_design.readouts import Readouts
 from mri_design.runs.known_slice import KnownSlice, NamedImage, pixel_of
@@ -36,17 +37,19 @@ class DesignWatch:
         The page, if any, and where to keep.
     most : int
         Lines that are wanted, unless the page had wanted others when the design was interrupted.
+    looks : ImageErrors, optional
+        Has the image where the design looked at it.
 
     Attributes
     ----------
     amount : Amount
         How many lines are wanted now.
     frames : tuple of Frame
-        Evenly spread over the decisions so far (`with_frame`).
+        Evenly spread over the decisions so far, and all at which the design looked at its image (`with_frame`).
     """
 
-    def __init__(self, work: Work, keep: Keep, most: int) -> None:
-        self._live, self._keep = work.live, keep
+    def __init__(self, work: Work, keep: Keep, most: int, looks: ImageErrors | None = None) -> None:
+        self._live, self._keep, self._looks = work.live, keep, looks
         self.amount, self.frames = Amount(most), tuple[Frame, ...]()
         with suppress(InputError, KeyError, OSError):  # the design needs none of them
             self.frames = frames_of(keep.arrays(FRAMES, MEMBERS))
@@ -63,7 +66,8 @@ class DesignWatch:
 
     def __call__(self, moment: Moment) -> None:
         """Show a moment, and keep its frame if it is one of those that are kept."""
-        kept = not moment.steps or is_kept(moment.number)
+        whole = None if self._looks is None else self._looks.shown(moment.trace.lines)
+        kept = not moment.steps or is_kept(moment.number) or whole is not None
         frame = moment.frame() if kept or self._live is not None else None
         if self._live is not None:
             self._live.show(moment, frame)
@@ -72,6 +76,10 @@ class DesignWatch:
                 self._maps_from = rest_on
                 self._live.learns(facts_of(with_measured_maps(self._scan, moment.where.coil_maps())))
         if kept and frame is not None:
+            if whole is not None and whole.std is not None:
+                image, deviation = whole.image.astype(np.complex64), whole.std.astype(np.float32)
+                error = whole.predicted_error or float("nan")
+                frame = replace(frame, image=image, deviation=deviation, predicted_error=error, whole=True)
             before = [one for one in self.frames if frame.lines[: len(one.lines)] == one.lines]
             self.frames = with_frame(before, frame)
             self._keep.keep_arrays(FRAMES, arrays_of(self.frames))

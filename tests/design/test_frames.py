@@ -1,6 +1,7 @@
 """Frames of a design: what they show at each decision, and which of them are kept."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,9 +91,20 @@ def test_a_design_that_was_cut_off_or_is_made_longer_keeps_the_same() -> None:
     assert [one.number for one in kept_along(range(15, 30), cut)] == [one.number for one in whole]
 
 
+def test_whole_images_are_kept_all() -> None:
+    frames = ()
+    for number in range(41):
+        whole = number in (1, 3, 39)
+        frames = with_frame(frames, replace(frame(number), whole=whole)) if whole or is_kept(number) else frames
+    assert [one.number for one in frames if one.whole] == [1, 3, 39]
+    assert [one.number for one in with_frame(frames[:2], frame(1))] == [0, 1]  # one that is made again takes its place
+
+
 def test_frames_come_back_from_arrays() -> None:
-    for one, again in zip(frames := [frame(0, known=False), frame(4)], frames_of(arrays_of(frames)), strict=True):
+    some = [frame(0, known=False), replace(frame(2), whole=True), frame(4)]
+    for one, again in zip(frames := some, frames_of(arrays_of(frames)), strict=True):
         assert (again.number, again.lines, again.following) == (one.number, one.lines, one.following)
+        assert again.whole == one.whole
         np.testing.assert_allclose(again.image, one.image, atol=1e-3 * one.magnitude.max())
         assert (again.deviation is None) == (one.deviation is None)
     np.testing.assert_allclose(again.deviation, one.deviation, atol=1e-3 * one.deviation.max())
@@ -102,7 +114,7 @@ def test_frames_come_back_from_arrays() -> None:
     )  # as a resumed design writes them
 
 
-@pytest.mark.parametrize("name", ["numbers", "tops", "deviation", "following", "counts"])
+@pytest.mark.parametrize("name", ["numbers", "tops", "deviation", "following", "counts", "whole"])
 def test_arrays_that_do_not_belong_together_are_refused(name: str) -> None:
     arrays = arrays_of([frame(0), frame(4)])
     with refused("frames"):

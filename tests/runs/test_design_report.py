@@ -160,7 +160,13 @@ def test_stages_lead_from_the_frames_to_the_image_of_the_run(known: KnownSlice) 
     assert [one.error.found for one in stages] == pytest.approx([1, 0.5, 0.25])
     some = replace(known, scan=replace(known.scan, reference=None, measured=np.arange(8) > 2))
     assert [one.error.found for one in stages_of(frames, TRACE, some, last)] == [None, None, 0.25]
-    assert [panel.error for panel in course(stages, LINES)] == [False, True]  # those without error bars are left out
+    (image,), (bars,) = course(stages, LINES, None)  # those without error bars are left out
+    assert bars.error and not image.error
+    (_, _, (wrong,)) = course(stages, LINES, known.shown_reference)
+    np.testing.assert_allclose(wrong.image, np.abs(0.5 * IMAGE) * 100 / object_top([1.5 * np.abs(IMAGE)]))
+    assert not course(stages[:1], LINES, None)
+    whole = [Stage(count, IMAGE, np.abs(IMAGE), last.error, whole=count % 5 == 0) for count in range(4, 31)]
+    assert [panel.title.split()[0] for panel in course(whole, LINES, None)[0]] == ["5", "10", "15", "25", "30"]
 
 
 def test_steps_scores_and_images_follow_the_trace(known: KnownSlice, monkeypatch: pytest.MonkeyPatch) -> None:
