@@ -413,6 +413,7 @@ def course(stages: Sequence[Stage], readouts: Readouts, reference: Array | None)
     share = 100 / object_top([stages[-1].magnitude])
     bars = [share * one.deviation for one in some if one.deviation is not None]
     wrong = [] if reference is None else [share * np.abs(one.image - reference) for one in some]
+    wrong = [np.minimum(each, scale_top(bars)) for each in wrong]  # both on the scale of the error bars
     images = [
         ImagePanel(one.magnitude, count_text(one.count, readouts.unit), str(one.error).replace(", ", "\n"))
         for one in some
