@@ -19,6 +19,7 @@
 ``inference``    the double loop, the evidence, hyperparameters
 ``variances``    estimators of marginal variances: exact, Lanczos, Monte Carlo, control variates
 ``estimation``   MAP and least-squares images and their solvers
+``signals``      models of echoes, as T2 decay, and their maximum-likelihood fit
 ``readouts``     k-space lines, samples of a plane, shots, and constraints on them
 ``design``       strategies that choose the next readouts, and stop rules
 ``glm``          generalized linear models: labels, optimal queries, variational and Laplace engines

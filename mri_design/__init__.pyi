@@ -11,6 +11,7 @@ from . import model as model
 from . import operators as operators
 from . import readouts as readouts
 from . import scan as scan
+from . import signals as signals
 from . import sites as sites
 from . import variances as variances
 from .errors import InputError as InputError
@@ -41,11 +42,13 @@ from .model.generalized_linear import SiteBlock as SiteBlock
 from .model.slice import SliceModel as SliceModel
 from .model.sparsity import SparsityBlock as SparsityBlock
 from .registry import register_block as register_block
+from .registry import register_signal_model as register_signal_model
 from .registry import register_site as register_site
 from .scan.data import ImageStack as ImageStack
 from .scan.data import KSpaceData as KSpaceData
 from .scan.data import TrajectoryData as TrajectoryData
 from .scan.simulation import load_phantom as load_phantom
+from .signals.models import SignalModel as SignalModel
 from .status import Convergence as Convergence
 from .status import Status as Status
 
@@ -70,6 +73,7 @@ __all__ = [  # noqa: RUF022 (in the order of the reference)
     "SparsityBlock",
     "GeneralizedLinearModel",
     "SiteBlock",
+    "SignalModel",
     "DoubleLoop",
     "reconstruct",
     "map_estimate",
@@ -78,6 +82,7 @@ __all__ = [  # noqa: RUF022 (in the order of the reference)
     "logistic_regression",
     "register_block",
     "register_site",
+    "register_signal_model",
     "register_strategy",
     "register_trajectory",
     "Status",

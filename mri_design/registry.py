@@ -27,6 +27,9 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "l1": ("l1-wavelet", "wavelet", "laplace"),
     "cs": ("map",),
     "sense": ("least-squares",),
+    "t2*": ("t2-star",),
+    "t1": ("t1-inversion",),
+    "dixon": ("water-fat",),
 }
 """Names that people know, and what strategies, methods and parts of priors they mean are called here."""
 
@@ -169,6 +172,25 @@ register_block("repeat", Shipped("model.sparsity", "repeat"))
 register_site("laplace", Shipped("sites.priors", "Laplace"))
 register_site("student-t", Shipped("model.sparsity", "student_t"))
 register_site("sech2", Shipped("sites.priors", "Sech2"))
+
+SIGNAL_MODELS: dict[str, Callable[..., Any]] = {}
+"""What makes a `SignalModel`, of nothing or of the number behind a colon, by the name that ``--fit`` gives."""
+
+
+def register_signal_model(name: str, make: Callable[..., Any]) -> None:
+    """Make a signal model known by a name, for ``--fit`` of ``mri-design measure`` and `ScanImage.fit`.
+
+    Raises
+    ------
+    InputError
+        For another name, one of this package's own, and something that cannot be called.
+    """
+    require_part("signal model", name, make, known=SIGNAL_MODELS.get(name))
+    SIGNAL_MODELS[name] = make
+
+
+for _name in ("t2", "t2-star", "t1-inversion", "t1-flip", "adc", "water-fat"):
+    register_signal_model(_name, Shipped("signals.models", _name.replace("-", "_")))
 
 
 @dataclass(frozen=True)

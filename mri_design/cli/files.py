@@ -224,17 +224,22 @@ def export(
 
 _IN_THE_FILE = ("from 50 %", "to 50 %", "from 80 %", "to 80 %", "draws")
 """Columns of measures.csv that are left out on the terminal, which is not as wide."""
+_TIMES = ("--echo-times", "--inversion-times", "--flip-angles", "--b-values")
+"""Names of the option with what the frames of a run differ by."""
 
 
 def measure(
     run: Annotated[Path, Parameter(name="RUN")],
     /,
     *,
-    region: Annotated[Path, Parameter(metavar="MASK")],
+    region: Annotated[Path | None, Parameter(metavar="MASK")] = None,
     against: Annotated[Path | None, Parameter(metavar="MASK")] = None,
     other: Annotated[Path | None, Parameter(name="--and", metavar="RUN")] = None,
     number: Annotated[int | None, whole(0, name="--slice")] = None,
     frame: Annotated[int | None, whole(0)] = None,
+    fit: Annotated[str | None, Parameter(metavar="MODEL")] = None,
+    echo_times: Annotated[str | None, Parameter(name=_TIMES, metavar="T,T,...")] = None,
+    whole_signal: Annotated[bool, Parameter(name="--complex")] = False,
     out: Annotated[Path | None, Parameter(metavar="DIR")] = None,
     no_report: Annotated[bool, Parameter(group=options.RUN)] = False,
     quiet: options.Quiet = False,
@@ -243,10 +248,11 @@ def measure(
     """Mean modulus of regions of RUN's image, and their differences, with standard deviations and intervals.
 
     Errors come from the draws of the image, over which pixels vary together as their errors do. measures.csv has the
-    table, with intervals of 50, 80 and 95 %, figures/regions.svg the regions on the image.
+    table, with intervals of 50, 80 and 95 %, figures/regions.svg the regions on the image. With --fit a map of what the
+    echoes show, as T2, is measured instead, and written as map.nii.gz, map_std.nii.gz and others.
 
     Example: mri-design recon scan.h5 --draws 32 --out recon; mri-design measure recon --region lesion.npy --against
-    muscle.npy
+    muscle.npy; mri-design measure recon-echoes --fit T2 --echo-times 10,20,30,40
 
     Parameters
     ----------
@@ -263,6 +269,14 @@ def measure(
         Of a volume, the slice of the mask.
     frame : int
         Of several repetitions or echoes, one.
+    fit : str
+        What is fitted to the echoes (contrasts, frames) of RUN: T2, T2*, t1-inversion, t1-flip:TR, adc, or
+        water-fat:HZ, with the repetition time in ms and the frequency of fat from water. REGION may then be left out.
+    echo_times : str
+        Times of the echoes in ms, as 10,20,30, or with a unit, as 0.01s,0.02s; or inversion times, flip angles in
+        degrees, b values in s/mm2.
+    whole_signal : bool
+        Fit complex signals, whose phase is the same in all echoes, instead of moduli.
     out : Path
         Where measures.csv goes. [default: RUN itself]
     no_report : bool
@@ -277,9 +291,25 @@ def measure(
     from mri_design.evaluation.tables import column_names, shown_texts
     from mri_design.runs.measure import measure_run, report_measures
 
-    measured = measure_run(run, region, against=against, other=other, slice_number=number, frame=frame)
+    made = None
+    if fit is not None:
+        from mri_design.runs.maps import measure_map, report_map
+
+        spare = {"and": other, "slice": number, "frame": frame}
+        for name in (name for name, value in spare.items() if value is not None):
+            raise UsageError(f"--{name} is for images, and a map takes all slices and frames of RUN: leave it out")
+        if echo_times is None:
+            raise UsageError(f"--fit {fit} needs what the frames differ by: --echo-times 10,20,30")
+        made, measured = measure_map(run, fit, echo_times, region=region, against=against, whole=whole_signal)
+    elif region is None:
+        raise UsageError("nothing to measure: give --region MASK, or --fit T2 --echo-times 10,20,30")
+    else:
+        measured = measure_run(run, region, against=against, other=other, slice_number=number, frame=frame)
     with RunFolder(run if out is None else out, reported=not no_report) as folder:
-        report_measures(folder, measured)
+        if made is None:
+            report_measures(folder, measured)
+        else:
+            report_map(folder, made, measured)
     if as_json:
         regions = [mean.facts for mean in measured.means]
         terminal.print_json({"run": str(run), "regions": regions, "notes": measured.sentences})

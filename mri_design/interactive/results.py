@@ -34,11 +34,13 @@ from mri_design.runs.design_report import report_design
 from mri_design.runs.export import export_run
 from mri_design.runs.image_sections import StoredImage
 from mri_design.runs.known_slice import KnownSlice
+from mri_design.runs.maps import QuantityMap, fit_run
 from mri_design.runs.measure import RegionMean, means_of, slices_of
 from mri_design.runs.provenance import phrase
 from mri_design.runs.recon import ReconResult, report_reconstruction
 from mri_design.runs.store import Report, Run
 from mri_design.runs.stored_run import StoredComparison, StoredRun, read_result, write_made_files
+from mri_design.signals.models import SignalModel
 
 METRICS = "metrics.csv"
 _COLUMNS = 6
@@ -293,6 +295,38 @@ class ScanImage(Saved, StoredImage):
         asked = (region,) if against is None else (region, against)
         masks = [RegionMask.of(one) if (path := file_given(one)) is None else RegionMask.read(path) for one in asked]
         return means_of(slices_of(self), *masks)
+
+    def fit(self, model: str | SignalModel, times: Sequence[float] | str, *, whole: bool = False) -> QuantityMap:
+        """A map of what echoes show, with its errors, of a run of several frames: ``mri-design measure --fit``.
+
+        Parameters
+        ----------
+        model : str or SignalModel
+            "T2", "T2*", "t1-inversion", "t1-flip:TR", "adc", "water-fat:HZ", a name of `register_signal_model`, or a
+            model of your own.
+        times : sequence of float or str
+            Of the frames: echo or inversion times in ms, flip angles in degrees, b values in s/mm2; or a text with
+            units, as "0.01s,0.02s".
+        whole : bool
+            Fit complex signals, whose phase is the same in all frames, instead of moduli.
+
+        Returns
+        -------
+        QuantityMap
+            ``value``, ``std``, ``interval(0.95)`` and ``misfit`` of every pixel, and ``measure(mask)`` for regions.
+
+        Raises
+        ------
+        UsageError
+            Where the image is one frame, or has no draws.
+        InputError
+            For times that do not fit, and echoes that do not determine what is mapped.
+
+        Examples
+        --------
+        >>> made = md.load_run("recon-echoes").fit("T2", [10, 20, 30, 40])
+        """
+        return fit_run(self, model, times, whole=whole)
 
     @property
     def _slices(self) -> list[tuple[int, NDArray[np.complex64]]]:

@@ -186,7 +186,7 @@ def _images(run: StoredRun, out: Path, form: str) -> list[tuple[Path, str, NDArr
     if run.image is None:
         raise UsageError(f"{run.name} holds no image; {form} is for runs of design and recon")
     images = (
-        ("", "magnitude", np.abs(run.image)),
+        ("", "magnitude", np.abs(run.image) if np.iscomplexobj(run.image) else run.image),
         ("_std", "standard deviation", run.std),
         ("_noise", "standard deviation of the noise", run.noise),
         ("_g_factor", "g-factor", run.g_factor),

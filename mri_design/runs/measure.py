@@ -147,15 +147,15 @@ def region_means(
         if len(drawn) < FEWEST_DRAWS:
             cure = f"Reconstruct with more, as {option('draws', '32')}."
             raise InputError("draws", f"{len(drawn)} of the image", f"{FEWEST_DRAWS} or more", cure)
-        if not np.isfinite(drawn).all():
-            raise InputError("draws", "NaN or infinite values", "finite", "Reconstruct again.")
         for name, inside in regions.items():
-            own = np.abs(images[place][inside[place]]).sum(dtype=np.float64)
-            over = np.abs(drawn[:, inside[place]]).sum(axis=1, dtype=np.float64)
+            own = _size(images[place][inside[place]]).sum(dtype=np.float64)
+            over = _size(drawn[:, inside[place]]).sum(axis=1, dtype=np.float64)
+            if not np.isfinite(over).all():
+                raise InputError("draws", "NaN or infinite values", "finite", "Reconstruct again.")
             deviations[name].append((over - own) / np.count_nonzero(inside))
 
     def mean(pixels: Array) -> float:
-        return float(np.mean(np.abs(pixels), dtype=np.float64))
+        return float(np.mean(_size(pixels), dtype=np.float64))
 
     return [
         RegionMean(
@@ -167,6 +167,11 @@ def region_means(
         )
         for name, inside in regions.items()
     ]
+
+
+def _size(pixels: Array) -> Array:
+    """Moduli of an image, and values of a map as they are."""
+    return np.abs(pixels) if np.iscomplexobj(pixels) else pixels
 
 
 @dataclass(frozen=True)
@@ -209,10 +214,12 @@ class Measured:
 
 
 def regions_of(run: StoredRun, mask: RegionMask, word: str = "region") -> dict[str, NDArray[np.bool_]]:
-    """The regions of a mask on the slices of a run (`slices_of`), by their names."""
+    """The regions of a mask on the slices of a run (`slices_of`), by their names; of a map what is identified."""
     assert run.image is not None
     slices, rows, columns = run.image.shape
-    return named_regions(mask.over(run.places or [None] * slices, (slices, rows, columns)), word)
+    named = named_regions(mask.over(run.places or [None] * slices, (slices, rows, columns)), word)
+    finite = np.isfinite(run.image)
+    return {name: inside & finite for name, inside in named.items()}
 
 
 def means_of(run: StoredRun, mask: RegionMask, against: RegionMask | None = None) -> list[RegionMean]:
@@ -299,13 +306,8 @@ def slices_of(run: StoredRun, number: int | None = None, frame: int | None = Non
     UsageError
         Where there is no image, or no draws, or not which one is meant.
     """
-    if run.image is None:
-        raise UsageError(f"{run.name} holds no image: regions are measured in runs of recon and design")
-    if run.draws is None:
-        raise UsageError(
-            f"{run.name} has no draws, and errors of pixels are correlated, so that they do not give that of a region: "
-            f"reconstruct with {option('draws', '32')}"
-        )
+    require_draws(run)
+    assert run.image is not None and run.draws is not None
     if run.frames and frame is None and len(run.frames) == 1:
         frame = run.frames[0]
     if run.frames and frame not in run.frames:
@@ -333,3 +335,20 @@ def slices_of(run: StoredRun, number: int | None = None, frame: int | None = Non
         reference=None if run.reference is None else of_frame(run.reference),
         places=run.places[at * count : (at + 1) * count][chosen],
     )
+
+
+def require_draws(run: StoredRun) -> None:
+    """Refuse a run without an image, or without draws of it.
+
+    Raises
+    ------
+    UsageError
+        Saying how to have them.
+    """
+    if run.image is None:
+        raise UsageError(f"{run.name} holds no image: regions are measured in runs of recon and design")
+    if run.draws is None:
+        raise UsageError(
+            f"{run.name} has no draws, and errors of pixels are correlated, so that they do not give that of a region: "
+            f"reconstruct with {option('draws', '32')}"
+        )

@@ -226,7 +226,7 @@ def nifti_bytes(
     made.header.set_xyzt_units("unknown" if geometry is None else "mm")
     unsaid = f"; {THICKNESS_UNKNOWN}" if geometry is not None and geometry.thickness is None else ""
     made.header["descrip"] = (description[: _LONGEST_TEXT - len(unsaid)] + unsaid).encode("ascii", "replace")
-    made.header["cal_max"] = float(np.abs(volume).max())
+    made.header["cal_max"] = float(np.nanmax(np.abs(volume)))
     content: bytes = made.to_bytes()
     return gzip.compress(content, mtime=0) if compressed else content
 

@@ -13,6 +13,7 @@ from .images import image_with_regions as image_with_regions
 from .images import pixel_values as pixel_values
 from .images import pixels as pixels
 from .images import pixels_png as pixels_png
+from .images import quantity_maps as quantity_maps
 from .images import unit as unit
 from .kspace import acquisition_order as acquisition_order
 from .kspace import drawn as drawn

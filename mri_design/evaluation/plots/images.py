@@ -35,6 +35,7 @@ _LETTERS = 13  # of a scale's name in an inch
 # not the white and black of paper and ink, which change places on dark paper
 _BAR_COLOUR, _UNDER_BAR = "#fefefe", "#010101"
 _PLAIN = Frame()
+_FLAT = 0.6  # height over width of maps that stand one below the other
 _SCALE: dict[str, Any] = {"extend": "max", "format": "{x:g}"}
 """Of colour bars: numbers as they are, since a power of ten taken out of them would stand in the bar's name."""
 
@@ -156,6 +157,35 @@ def image_with_regions(image: Image, regions: Mapping[str, NDArray[np.bool_]], f
         axes.contour(columns, rows, shown, [0.5], colors=[colour], linewidths=1.2)
         row, column = np.argwhere(shown > 0)[0] - 1
         _outlined(axes, (column, row - 1), style.plain_text(name), colour)
+    return figure
+
+
+def quantity_maps(maps: Mapping[str, NDArray[np.floating]], frame: Frame = _PLAIN) -> Figure:
+    """Maps side by side, each with a scale of its own below it; what is NaN has none of its colours.
+
+    Parameters
+    ----------
+    maps : mapping of str to float array, shape (ky, kx)
+        By the name of their scale.
+    frame : Frame
+        How they lie on the page, and how large their pixels are.
+    """
+    laid = {name: displayed(values, frame.layout) for name, values in maps.items()}
+    rows, columns = next(iter(laid.values())).shape
+    ratio = rows * frame.proportion / columns
+    across = len(laid) if ratio > _FLAT else 1
+    each = style.WIDTH / across
+    down = -(-len(laid) // across)
+    figure, cells = style.panels(down * (min(each * ratio, 5.0) + _BAR), len(laid), across)
+    for axes, (name, values) in zip(cells, laid.items(), strict=True):
+        found = values[np.isfinite(values)]
+        low, high = np.percentile(found, (2, 98)).tolist() if found.size else (0.0, 1.0)
+        axes.imshow(values, interpolation="none", cmap="viridis", vmin=low, vmax=high)
+        axes.set(xticks=[], yticks=[], facecolor=style.BLANK)
+        axes.spines[:].set_visible(False)
+        axes.set_aspect(frame.proportion)
+        place = _SCALE | {"extend": "both", "location": "bottom", "shrink": 0.9, "aspect": 20, "pad": 0.03}
+        style.colour_bar(figure, axes.images[0], axes, name, **place)
     return figure
 
 
