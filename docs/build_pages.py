@@ -43,6 +43,7 @@ SUBJECTS = {
     "inference": "Inference",
     "variances": "Variances",
     "estimation": "Point estimates",
+    "signals": "Signals of echoes",
     "readouts": "Readouts",
     "design": "Line design",
     "glm": "Labels, queries and dense engines",

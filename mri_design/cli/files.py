@@ -252,7 +252,7 @@ def measure(
     echoes show, as T2, is measured instead, and written as map.nii.gz, map_std.nii.gz and others.
 
     Example: mri-design recon scan.h5 --draws 32 --out recon; mri-design measure recon --region lesion.npy --against
-    muscle.npy; mri-design measure recon-echoes --fit T2 --echo-times 10,20,30,40
+    muscle.npy
 
     Parameters
     ----------

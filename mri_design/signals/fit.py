@@ -24,11 +24,13 @@ _GRID = 24
 """Values of a parameter that are tried first, of several their combinations."""
 _AT_ONCE = 20_000
 """Pixels of which arrays are made at a time."""
-_DAMPING, _COOLER, _MOST_DAMPING = 1e-3, 5.0, 1e12
+_DAMPING, _LEAST_DAMPING, _MOST_DAMPING, _COOLER = 1e-3, 1e-9, 1e12, 5.0
 _LEAST_CURVATURE = 0.01
 """Of the likelihood of a modulus, over that of a Gaussian."""
 _PREFERENCE = 1e-9
 """Of the middle of the limits among starts that fit equally well, as of water and fat with two echoes."""
+_LEAST_SIZE = 1e-100
+"""Root of a curvature below which a parameter has no say."""
 _STEP = 1e-5
 """Of the differences that are the derivatives by theta."""
 _AT_LIMIT = 1e-3
@@ -212,18 +214,18 @@ class _Problem:
             held = np.zeros(gradient.shape, dtype=bool)  # by a limit that the likelihood pushes against
             bound, pull = values[at, count:], gradient[:, count:]
             held[:, count:] = ((bound <= low) & (pull > 0)) | ((bound >= high) & (pull < 0))
-            gradient[held] = 0.0
-            hessian[held] = 0.0
-            size = hessian[:, places, places]
-            size = np.where(size > 0, size, 1.0)
-            hessian[:, places, places] = size * (1 + damping[at, np.newaxis])
-            left[at] = 0.5 * np.sum(gradient**2 / size, axis=1)
-            tried = values[at] - np.linalg.solve(hessian, gradient[..., np.newaxis])[..., 0]
+            size = np.sqrt(hessian[:, places, places])
+            unit = np.divide(1.0, size, out=np.zeros_like(size), where=(size > _LEAST_SIZE) & ~held)
+            hessian *= unit[:, :, np.newaxis] * unit[:, np.newaxis]  # with ones on its diagonal, where it is not 0
+            hessian[:, places, places] = 1 + damping[at, np.newaxis]
+            gradient *= unit
+            left[at] = 0.5 * np.sum(gradient**2, axis=1)
+            tried = values[at] - unit * np.linalg.solve(hessian, gradient[..., np.newaxis])[..., 0]
             tried[:, count:] = np.clip(tried[:, count:], low, high)
             after = likelihood(data[at], self.signals(tried), sd[at])[0]
             better = after <= cost[at]
             values[at[better]], cost[at[better]] = tried[better], after[better]
-            damping[at] *= np.where(better, 1 / _COOLER, _COOLER)
+            damping[at] = np.maximum(damping[at] * np.where(better, 1 / _COOLER, _COOLER), _LEAST_DAMPING)
             taken[at] += 1
         spare = data.shape[1] - self.parameters
         expected, variance = moments(self.signals(values), sd)

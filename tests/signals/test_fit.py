@@ -159,3 +159,12 @@ def test_times_units_and_models_that_cannot_be_are_named() -> None:
     nothing = np.zeros((8, 6, 6), complex)
     with refused("fit"):
         fit_map(t2, ECHOES, nothing, np.zeros((8, 4, 6, 6), complex), np.ones((8, 6, 6)))
+
+
+def test_fits_end_where_one_echo_alone_has_signal_or_where_they_begin_without_any() -> None:
+    data = np.exp(-ECHOES / 60) * np.ones((3, 1))
+    fitted = fit_signals(signal_model("t2"), ECHOES, data, np.full(8, 0.01), start=np.array([[0.1], [1e4], [60.0]]))
+    assert np.isfinite(fitted.theta).all() and fitted.quantity[1:] == pytest.approx(60, rel=1e-2)
+    alone = np.eye(8)[:1] * np.ones((200, 1)) + 1e-3 * np.random.default_rng(0).normal(size=(200, 8))
+    for given in (np.abs(alone), alone + 0j):
+        assert np.all(fit_signals(signal_model("t2"), ECHOES, given, np.full(8, 1e-3)).quantity < 10)
