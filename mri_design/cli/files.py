@@ -239,7 +239,7 @@ def measure(
     frame: Annotated[int | None, whole(0)] = None,
     fit: Annotated[str | None, Parameter(metavar="MODEL")] = None,
     echo_times: Annotated[str | None, Parameter(name=_TIMES, metavar="T,T,...")] = None,
-    whole_signal: Annotated[bool, Parameter(name="--complex")] = False,
+    complex_signals: Annotated[bool, Parameter(name="--complex")] = False,
     out: Annotated[Path | None, Parameter(metavar="DIR")] = None,
     no_report: Annotated[bool, Parameter(group=options.RUN)] = False,
     quiet: options.Quiet = False,
@@ -275,7 +275,7 @@ def measure(
     echo_times : str
         Times of the echoes in ms, as 10,20,30, or with a unit, as 0.01s,0.02s; or inversion times, flip angles in
         degrees, b values in s/mm2.
-    whole_signal : bool
+    complex_signals : bool
         Fit complex signals, whose phase is the same in all echoes, instead of moduli.
     out : Path
         Where measures.csv goes. [default: RUN itself]
@@ -300,7 +300,9 @@ def measure(
             raise UsageError(f"--{name} is for images, and a map takes all slices and frames of RUN: leave it out")
         if echo_times is None:
             raise UsageError(f"--fit {fit} needs what the frames differ by: --echo-times 10,20,30")
-        made, measured = measure_map(run, fit, echo_times, region=region, against=against, whole=whole_signal)
+        made, measured = measure_map(
+            run, fit, echo_times, region=region, against=against, complex_signals=complex_signals
+        )
     elif region is None:
         raise UsageError("nothing to measure: give --region MASK, or --fit T2 --echo-times 10,20,30")
     else:

@@ -296,7 +296,9 @@ class ScanImage(Saved, StoredImage):
         masks = [RegionMask.of(one) if (path := file_given(one)) is None else RegionMask.read(path) for one in asked]
         return means_of(slices_of(self), *masks)
 
-    def fit(self, model: str | SignalModel, times: Sequence[float] | str, *, whole: bool = False) -> QuantityMap:
+    def fit(
+        self, model: str | SignalModel, times: Sequence[float] | str, *, complex_signals: bool = False
+    ) -> QuantityMap:
         """A map of what echoes show, with its errors, of a run of several frames: ``mri-design measure --fit``.
 
         Parameters
@@ -307,7 +309,7 @@ class ScanImage(Saved, StoredImage):
         times : sequence of float or str
             Of the frames: echo or inversion times in ms, flip angles in degrees, b values in s/mm2; or a text with
             units, as "0.01s,0.02s".
-        whole : bool
+        complex_signals : bool
             Fit complex signals, whose phase is the same in all frames, instead of moduli.
 
         Returns
@@ -326,7 +328,7 @@ class ScanImage(Saved, StoredImage):
         --------
         >>> made = md.load_run("recon-echoes").fit("T2", [10, 20, 30, 40])
         """
-        return fit_run(self, model, times, whole=whole)
+        return fit_run(self, model, times, complex_signals=complex_signals)
 
     @property
     def _slices(self) -> list[tuple[int, NDArray[np.complex64]]]:

@@ -18,7 +18,15 @@ from mri_design.evaluation.tables import read_csv_texts
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.model.sparsity import SparsityBlock
 from mri_design.runs.export import export_run
-from mri_design.runs.measure import Measured, RegionMean, means_of, region_means, regions_of, require_draws
+from mri_design.runs.measure import (
+    Measured,
+    RegionMean,
+    means_of,
+    region_means,
+    regions_of,
+    require_draws,
+    require_several,
+)
 from mri_design.runs.provenance import sentences
 from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.io.atomic import write_bytes
@@ -88,7 +96,7 @@ class QuantityMap:
         return int(np.isfinite(self.value).sum()), sum(one.fitted for one in self.slices)
 
 
-def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, whole: bool = False) -> QuantityMap:
+def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, complex_signals: bool = False) -> QuantityMap:
     """Fit a model to the frames of a run.
 
     Parameters
@@ -99,7 +107,7 @@ def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, whole: b
         See `signal_model`.
     times : str or sequence of float
         See `SignalModel.times`.
-    whole : bool
+    complex_signals : bool
         Whether complex signals are fitted, whose phase is the same in all frames, or moduli.
 
     Raises
@@ -117,10 +125,11 @@ def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, whole: b
     found = chosen.times(times, len(run.frames))
     _require_same_lines(run)
     assert run.image is not None and run.draws is not None and run.std is not None
+    require_several(run.draws[0, 0])
     pull, slices = pull_of_prior(run), []
     for place in range(run.image.shape[1]):
         parts = (np.asarray(values[:, place]) for values in (run.image, run.draws, run.std))
-        slices.append(fit_map(chosen, found, *parts, pull=pull, whole=whole))
+        slices.append(fit_map(chosen, found, *parts, pull=pull, complex_signals=complex_signals))
     mapped = replace(
         run,
         image=np.stack([one.value for one in slices]),
@@ -179,7 +188,7 @@ def measure_map(
     *,
     region: Path | None = None,
     against: Path | None = None,
-    whole: bool = False,
+    complex_signals: bool = False,
 ) -> tuple[QuantityMap, Measured]:
     """The map of a run's folder, and means of its regions; nothing is written.
 
@@ -191,7 +200,7 @@ def measure_map(
     if against is not None and region is None:
         raise UsageError(f"{option('against', against)} needs {option('region', 'MASK')}, which differs from it")
     masks = [RegionMask.read(one) for one in (region, against) if one is not None]
-    made = fit_run(read_run(folder), model, times, whole=whole)
+    made = fit_run(read_run(folder), model, times, complex_signals=complex_signals)
     outlines = {} if region is None else regions_of(made.run, masks[0])
     outlines |= {} if against is None else regions_of(made.run, masks[-1], "against")
     pixels = list(outlines.values()) or [np.isfinite(made.value)]

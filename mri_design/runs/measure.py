@@ -144,9 +144,7 @@ def region_means(
     touched = np.logical_or.reduce([inside.any(axis=(1, 2)) for inside in regions.values()])
     for place in np.flatnonzero(touched).tolist():
         drawn = np.asarray(draws[place])
-        if len(drawn) < FEWEST_DRAWS:
-            cure = f"Reconstruct with more, as {option('draws', '32')}."
-            raise InputError("draws", f"{len(drawn)} of the image", f"{FEWEST_DRAWS} or more", cure)
+        require_several(drawn)
         for name, inside in regions.items():
             own = _size(images[place][inside[place]]).sum(dtype=np.float64)
             over = _size(drawn[:, inside[place]]).sum(axis=1, dtype=np.float64)
@@ -167,6 +165,13 @@ def region_means(
         )
         for name, inside in regions.items()
     ]
+
+
+def require_several(draws: Array) -> None:
+    """Refuse fewer draws (draw, ...) than standard deviations take."""
+    if len(draws) < FEWEST_DRAWS:
+        cure = f"Reconstruct with more, as {option('draws', '32')}."
+        raise InputError("draws", f"{len(draws)} of the image", f"{FEWEST_DRAWS} or more", cure)
 
 
 def _size(pixels: Array) -> Array:

@@ -80,7 +80,7 @@ def fit_map(
     std: Values,
     *,
     pull: float = 0.0,
-    whole: bool = False,
+    complex_signals: bool = False,
 ) -> SignalMap:
     """Fit a model to the echoes of a slice and to draws of them.
 
@@ -96,7 +96,7 @@ def fit_map(
         Standard deviations of complex pixels.
     pull : float
         By how much the prior makes moduli too small, in the units of the images: it is added to them.
-    whole : bool
+    complex_signals : bool
         Whether complex signals are fitted, whose phase is the same in all echoes, or moduli.
 
     Raises
@@ -116,7 +116,7 @@ def fit_map(
     inside = (inside + more).T
 
     def fitted(signals: Values, noise: Values, start: Values | None = None) -> SignalFit:
-        given = signals if whole or model.complex_only else np.abs(signals)
+        given = signals if complex_signals or model.complex_only else np.abs(signals)
         return fit_signals(model, times, given, noise, start=start)
 
     made = fitted(inside, noise)

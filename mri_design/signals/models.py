@@ -9,7 +9,7 @@ first of theta, or what the model makes of both. A model is a function and a lin
 ``t1-inversion``  a + b exp(-t / T1)                          inversion times, milliseconds
 ``t1-flip:TR``    a sin(t) (1 - E) / (1 - E cos(t))           flip angles, degrees; E = exp(-TR / T1)
 ``adc``           a exp(-t ADC / 1000)                        b values, s/mm^2
-``water-fat:HZ``  e^(i (phi + 2 pi psi t)) (W + F e^(i HZ t)) echo times, milliseconds; complex
+``water-fat:HZ``  e^(i (phi + w psi)) (W + F e^(i w HZ))      echo times, milliseconds; complex; w = 2 pi t
 ================  ==========================================  =====================================
 """
 
@@ -79,7 +79,7 @@ class SignalModel:
     complex_only : bool
         Whether moduli do not do, because the basis is complex.
     quantity : callable, optional
-        (amplitudes, theta) -> the quantity, positive; by default the first of theta.
+        (amplitudes, theta) -> the quantity; by default the first of theta.
     """
 
     name: str

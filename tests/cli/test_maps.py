@@ -9,7 +9,7 @@ import pytest
 
 import mri_design as md
 from mri_design.evaluation import read_csv, write_csv
-from mri_design.runs.maps import pull_of_prior
+from mri_design.runs.maps import fit_run, pull_of_prior
 from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.geometry import SliceGeometry
 from tests.cli.folders import Run
@@ -51,6 +51,7 @@ def echoes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     one = replace(run, image=image[0], std=run.std[0], draws=run.draws[0], frames=(), axis="", places=())
     left(folder / "one", one)
     left(folder / "plain", replace(run, draws=None))
+    left(folder / "few", replace(run, draws=run.draws[:, :, :3]))
     labels = np.zeros(SHAPE, np.int16)
     labels[6:12, 2:8], labels[6:12, 12:18] = 1, 2
     np.save(folder / "labels.npy", labels)
@@ -100,6 +101,7 @@ def test_what_does_not_fit_is_refused(run: Run, echoes: Path, tmp_path: Path) ->
         ("plain", (*fit, TIMES)),
     ):
         run("measure", echoes / folder, *words, *out, code=2)
+    run("measure", echoes / "few", *fit, TIMES, *out, code=3)
     assert not (tmp_path / "out").exists()
 
 
@@ -115,7 +117,5 @@ def test_the_pull_of_the_prior_is_known_of_one_coil_and_frames_have_equal_number
     known["signal_level"] = 10.0
     assert pull_of_prior(read_run(left(tmp_path / "run", stored, settings=known))) == pytest.approx(0.2 * 0.02)
     write_csv(folder / "metrics.csv", [{"lines": 20}, {"lines": 12}])
-    from mri_design.runs.maps import fit_run
-
     with refused("lines"):
         fit_run(again, "T2", ECHOES)

@@ -106,7 +106,7 @@ def test_intervals_of_a_map_hold_the_truth_and_air_is_not_identified() -> None:
     image = clean + noise(*clean.shape)
     draws = image[:, None] + noise(8, 24, 40, 30)
     for whole in (False, True):
-        made = fit_map(signal_model("t2"), ECHOES, image, draws, std, whole=whole)
+        made = fit_map(signal_model("t2"), ECHOES, image, draws, std, complex_signals=whole)
         low, high = made.interval(0.9)
         inside = (low < true) & (true < high)
         assert made.identified[:, :24].mean() > 0.99 and made.identified[:, 24:].mean() < 0.05
