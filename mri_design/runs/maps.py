@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError, UsageError, option
+from mri_design.errors import InputError, UsageError, option, optional_package
 from mri_design.evaluation import plots
 from mri_design.evaluation.run_folder import RunFolder, read_manifest
 from mri_design.evaluation.tables import read_csv_texts
@@ -196,7 +196,10 @@ def measure_map(
     ------
     UsageError, InputError
         As `fit_run`, and where a mask cannot be used or holds no identified pixel.
+    MissingPackageError
+        Where nibabel is not installed, by which `report_map` writes.
     """
+    optional_package("nibabel", "export")  # which writes the map
     if against is not None and region is None:
         raise UsageError(f"{option('against', against)} needs {option('region', 'MASK')}, which differs from it")
     masks = [RegionMask.read(one) for one in (region, against) if one is not None]

@@ -20,8 +20,11 @@ from mri_design.errors import InputError
 from mri_design.signals.models import SignalModel, Values
 from mri_design.status import Convergence, Status
 
-_GRID = 24
-"""Values of a parameter that are tried first, of several their combinations."""
+_GRID = 25, 13
+"""Values of one parameter that are tried first, and of each of several, whose combinations are tried.
+
+Of a phase between -2 pi and 2 pi the latter have the step pi / 3, and signs of amplitudes make some of them the same.
+"""
 _AT_ONCE = 20_000
 """Pixels of which arrays are made at a time."""
 _DAMPING, _LEAST_DAMPING, _MOST_DAMPING, _COOLER = 1e-3, 1e-9, 1e12, 5.0
@@ -240,7 +243,7 @@ class _Problem:
         if start is not None:
             starts = np.clip(start, *self.limits.T)[np.newaxis]
         else:
-            count = _GRID if len(self.limits) == 1 else _GRID // 2
+            count = _GRID[len(self.limits) > 1]
             axes = [np.linspace(low, high, count) for low, high in self.limits]
             starts = np.array(list(product(*axes)))[:, np.newaxis]
         middle = np.abs((starts - self.limits.mean(axis=1)) / np.ptp(self.limits, axis=1)).max(axis=-1)

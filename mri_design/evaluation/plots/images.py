@@ -176,7 +176,7 @@ def quantity_maps(maps: Mapping[str, NDArray[np.floating]], frame: Frame = _PLAI
     across = len(laid) if ratio > _FLAT else 1
     each = style.WIDTH / across
     down = -(-len(laid) // across)
-    figure, cells = style.panels(down * (min(each * ratio, 5.0) + _BAR), len(laid), across)
+    figure, cells = style.panels(down * (min(each * ratio, 5.0) + _BAR + _LINE), len(laid), across)
     for axes, (name, values) in zip(cells, laid.items(), strict=True):
         found = values[np.isfinite(values)]
         low, high = np.percentile(found, (2, 98)).tolist() if found.size else (0.0, 1.0)
@@ -185,7 +185,7 @@ def quantity_maps(maps: Mapping[str, NDArray[np.floating]], frame: Frame = _PLAI
         axes.spines[:].set_visible(False)
         axes.set_aspect(frame.proportion)
         place = _SCALE | {"extend": "both", "location": "bottom", "shrink": 0.9, "aspect": 20, "pad": 0.03}
-        style.colour_bar(figure, axes.images[0], axes, name, **place)
+        style.colour_bar(figure, axes.images[0], axes, textwrap.fill(name, int(_LETTERS * each)), **place)
     return figure
 
 
