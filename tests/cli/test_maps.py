@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import nibabel
 import numpy as np
 import pytest
 
@@ -16,6 +15,7 @@ from tests.cli.folders import Run
 from tests.refusals import refused
 from tests.stored_runs import left
 
+nibabel = pytest.importorskip("nibabel")
 SHAPE, ECHOES = (24, 20), np.array([10.0, 20, 30, 40, 60])
 T2 = np.where(np.arange(20) < 10, 40.0, 80.0) * np.ones(SHAPE)
 TIMES = "10,20,30,40,60"

@@ -32,7 +32,7 @@ MANY_IMAGES = ("compare", "protocol")
 """Verbs that reconstruct many times. They are run under the recipe `local`, the others under the default prior."""
 NEEDED = {".nii.gz": "nibabel", ".dcm": "pydicom", ".seq": "pypulseq"}
 """Packages of the extra `export`, by the format that needs them; where one is missing, nobody runs the command."""
-NEEDED_BY_PAGE = {"beyond-lines": "finufft"}
+NEEDED_BY_PAGE = {"beyond-lines": "finufft", "quantitative-maps": "nibabel"}
 """Page to a package that not every machine has."""
 OPTIONS = {
     name: {option for one in application()[name].assemble_argument_collection() for option in one.names}
