@@ -289,7 +289,7 @@ def measure(
     """
     from mri_design.evaluation.run_folder import RunFolder
     from mri_design.evaluation.tables import column_names, shown_texts
-    from mri_design.runs.measure import measure_run, report_measures
+    from mri_design.runs.measure import facts_of, measure_run, report_measures
 
     made = None
     if fit is not None:
@@ -313,7 +313,7 @@ def measure(
         else:
             report_map(folder, made, measured)
     if as_json:
-        regions = [mean.facts for mean in measured.means]
+        regions = [facts_of(mean) for mean in measured.means]
         terminal.print_json({"run": str(run), "regions": regions, "notes": measured.sentences})
         return terminal.DONE
     names = [name for name in column_names(measured.rows) if name not in _IN_THE_FILE]

@@ -40,6 +40,7 @@ def _is_method(maps: str) -> bool:
 
 
 LINES = Group("Lines and their order", sort_key=1)
+REGIONS = Group("Until regions are known", sort_key=1)
 SCORING = Group("How masks are judged", sort_key=2)
 SCAN = Group("The scan", sort_key=2)
 SEQUENCE = Group("The sequence (.seq)", sort_key=3)

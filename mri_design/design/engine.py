@@ -254,6 +254,8 @@ Measuring = Callable[[Sequence[DesignStep]], None]
 """Has the lines of a block of decisions measured, and returns once the slices hold their data."""
 ImageError = Callable[[Sequence[SliceModel], "DesignState"], float]
 """Predicts the relative L2 error of the image that the lines of a state give in the end; NaN where it cannot."""
+Intervals = Callable[[Sequence[SliceModel], "DesignState"], NDArray[np.float64]]
+"""`Forecast.intervals` of the image that the lines of a state give in the end."""
 EXPECTED_RATIO = 0.6
 """Error of the image over the one that a design predicts, before the image's error was first predicted: small, to
 predict it in time."""
@@ -383,6 +385,8 @@ class DesignEngine:
         state that `run` showed last goes on from there.
     image_error : callable, optional
         Fills `Forecast.image_error` where a stop rule requests it (`StopRule.needs_image_error`).
+    intervals : callable, optional
+        Fills `Forecast.intervals` where a stop rule requests them (`StopRule.needs_intervals`), after the error.
     watch : callable, optional
         Sees every `Moment`: after each decision, and at the end where the design infers once more. The design does
         not depend on it.
@@ -404,6 +408,7 @@ class DesignEngine:
     refined: Refined | None = None
     measure: Measuring | None = None
     image_error: ImageError | None = None
+    intervals: Intervals | None = None
     watch: Callable[[Moment], None] | None = None
     amount: Amount | None = None
 
@@ -641,12 +646,13 @@ class _Design:
         return DesignStep(choice, energy, converged=converged, matvecs=matvecs, seconds=seconds)
 
     def _with_rule_facts(self, forecast: Forecast) -> Forecast:
-        """The forecast with what the stop rule needs: the error left in the end, and the error of the image."""
+        """The forecast with what the stop rule needs: the error left in the end, the image's, intervals of regions."""
         if self.rule.looks_ahead and self.posteriors:
             forecast = self._with_least_error(forecast)
         own_maps = any(s.own_maps is not None for s in self.slices)
         ratio = _image_ratio(self.state.trace, self.candidates.readouts, own_maps)
-        return forecast if ratio is None else self._with_image_error(forecast, ratio)
+        forecast = forecast if ratio is None else self._with_image_error(forecast, ratio)
+        return self._with_intervals(forecast, *_last_intervals(self.state.trace, self.candidates.readouts))
 
     def _with_image_error(self, forecast: Forecast, ratio: float) -> Forecast:
         """The forecast with the error of the image where the rule wants to know it; the design's own if unknown."""
@@ -655,6 +661,13 @@ class _Design:
             return forecast
         found = find(self.slices, self.state)
         return replace(forecast, image_error=found if np.isfinite(found) else forecast.predicted_error)
+
+    def _with_intervals(self, forecast: Forecast, last: Forecast | None, lines: float) -> Forecast:
+        """The forecast with the intervals of regions where the rule wants to know them."""
+        find = self.engine.intervals
+        if find is None or not self.rule.needs_intervals(forecast, last, lines):
+            return forecast
+        return replace(forecast, intervals=find(self.slices, self.state))
 
     def take(self, steps: list[DesignStep]) -> None:
         """Record the measured energies of decisions whose lines have been measured, and update the warm starts."""
@@ -699,7 +712,7 @@ class _Design:
                 end = replace(end, least_error=end.predicted_error, recent_fall=0.0)
             elif self.rule.looks_ahead:
                 end = self._with_least_error(end)
-        known = self._with_image_error(end, 0.0)
+        known = self._with_intervals(self._with_image_error(end, 0.0), None, 0)
         if self.engine.strategy.predicts:
             self.show([], known)
         closing = known if self.engine.strategy.predicts or known is not end else None
@@ -738,6 +751,21 @@ def _total(costs: Sequence[Cost]) -> Cost:
     return all(converged for converged, _ in costs), sum(matvecs for _, matvecs in costs)
 
 
+def _of_a_line(readouts: Readouts) -> int:
+    """Candidates that make a line: samples of a plane as many as it holds."""
+    return max(1, readouts.size // readouts.grid[0])
+
+
+def _last_intervals(trace: DesignTrace, readouts: Readouts) -> tuple[Forecast | None, float]:
+    """The forecast when the intervals of regions were known last, and lines since then."""
+    forecasts = enumerate((step.forecast for step in trace.steps), len(trace.start))
+    seen = [(count, each) for count, each in forecasts if each.intervals is not None]
+    if not seen:
+        return None, 0
+    count, last = seen[-1]
+    return last, (len(trace.lines) - count) / _of_a_line(readouts)
+
+
 def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> float | None:
     """Expected ratio of the image's error to the design's prediction; None right after the last evaluation.
 
@@ -746,9 +774,8 @@ def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> floa
     """
     forecasts = enumerate((step.forecast for step in trace.steps), len(trace.start))
     seen = [(n, each) for n, each in forecasts if np.isfinite(each.image_error)]
-    count, start = len(trace.lines), len(trace.start)
+    count, start, line = len(trace.lines), len(trace.start), _of_a_line(readouts)
     last = seen[-1][0] if seen else start
-    line = max(1, readouts.size // readouts.grid[0])
     renewed = own_maps and map_lines(start, count) > map_lines(start, last)
     if renewed or count - last >= AT_LEAST * line:
         return 0.0

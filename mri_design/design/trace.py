@@ -71,6 +71,10 @@ class Forecast:
     tested : float
         How many candidates had been predicted and then measured by then
         (`DesignTrace.found`); NaN if they were not counted.
+    intervals : float array, shape (region, 3), optional
+        Of every mean of a region, or difference, that is to be known: its value, half of the length of its interval,
+        and the brightness that a relative length refers to (`evidence.regions.RegionMean`); None if the design did not
+        look.
     """
 
     expected: NDArray[np.float64] | None = None
@@ -83,6 +87,7 @@ class Forecast:
     side_information_weight: float = float("nan")
     image_error: float = float("nan")
     tested: float = float("nan")
+    intervals: NDArray[np.float64] | None = None
 
     @property
     def predicted(self) -> NDArray[np.float64] | None:
@@ -270,6 +275,8 @@ NEAR = 1.2
 """The image is reconstructed to check its error once that is predicted to be at most this many times the wanted one."""
 FEWEST_TESTED = Kind.fewest_tested
 """Lines that a design must have predicted and then measured before what it predicts can end it."""
+LOOK_AT_MOST, LOOK_AT_LEAST = 5, 10
+"""Intervals of regions are looked at every fifth line at most, and every tenth at least."""
 AT_REST = 0.02
 """Predictions that fell by less than this share over the last lines (`Forecast.recent_fall`) have come to rest."""
 
@@ -280,9 +287,10 @@ class StopFact:
 
     Parameters
     ----------
-    code : {"error", "out of reach", "gain"}
-        The relative error of the image; the same, where the wanted error cannot be reached; or the information of the
-        best candidate in nats.
+    code : {"error", "out of reach", "gain", "interval", "length"}
+        The relative error of the image; the same, where the wanted error cannot be reached; the information of the
+        best candidate in nats; or half of the length of the longest interval of a region, relative to its brightness
+        or as it is.
     value, limit : float
         Predicted, NaN where it is not known, and wanted.
     least : float
@@ -292,12 +300,53 @@ class StopFact:
         design; ``fewest`` is 0 where that does not matter.
     """
 
-    code: Literal["error", "out of reach", "gain"]
+    code: Literal["error", "out of reach", "gain", "interval", "length"]
     value: float
     limit: float
     least: float = float("nan")
     tested: float = float("nan")
     fewest: int = 0
+
+
+@dataclass(frozen=True)
+class Within:
+    """How near to the truth an interval has to be, on either side.
+
+    Parameters
+    ----------
+    length : float
+        Half of the length of the interval.
+    relative : bool
+        Whether it is a fraction of the brightness of the region, of a difference that of the brighter one; else it is
+        in the units of the image.
+
+    Raises
+    ------
+    InputError
+        For a length that is not above zero, or a fraction that is not below 1.
+    """
+
+    length: float
+    relative: bool = True
+
+    def __post_init__(self) -> None:
+        require_numbers(until_interval=self.length)
+        if not 0 < self.length < (1 if self.relative else float("inf")):
+            got = f"{self.length:g}" + (" of the region's brightness" if self.relative else "")
+            wanted = "more than 0, and as a fraction less than 1"
+            cure = "Two per cent on either side are 2% or 0.02; a length in the units of the image is '3.5 units'."
+            raise InputError("until_interval", got, wanted, cure)
+
+    def lengths(self, intervals: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Half of the length of every interval, (region,), to compare with ``length``."""
+        values, halves, brightness = intervals.T
+        if not self.relative:
+            return np.asarray(halves)
+        return np.divide(halves, brightness, out=np.full(len(values), np.inf), where=brightness > 0)
+
+    def longest(self, forecast: Forecast) -> float:
+        """Half of the length of the longest interval; NaN where there is none."""
+        return float("nan") if forecast.intervals is None else float(self.lengths(forecast.intervals).max())
 
 
 @dataclass(frozen=True)
@@ -329,6 +378,10 @@ class StopRule:
         Whether `Forecast.image_error` decides, instead of `Forecast.predicted_error`.
     ends : callable, optional
         (forecast) -> whether the design ends now, whatever the limits.
+    within : Within, optional
+        How near to the truth all intervals of regions have to be (`Forecast.intervals`), for which the image is made
+        with draws. It is looked at as soon as predictions were tested, and then where intervals that fall as the
+        predicted error does are nearly short enough, every fifth line at most and every tenth at least.
 
     Raises
     ------
@@ -347,6 +400,7 @@ class StopRule:
     fewest: int = FEWEST_TESTED
     by_image: bool = False
     ends: Callable[[Forecast], bool] | None = None
+    within: Within | None = None
 
     def __post_init__(self) -> None:
         for name, limit in (("until_error", self.error), ("until_gain", self.gain)):
@@ -375,12 +429,31 @@ class StopRule:
         predicted = forecast.predicted_error
         return isnan(predicted) or predicted * ratio <= NEAR * self.error or self._beyond(_least(forecast), forecast)
 
+    def needs_intervals(self, forecast: Forecast, last: Forecast | None, lines: float) -> bool:
+        """Whether the rule needs `Forecast.intervals`.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            Of now.
+        last : Forecast or None
+            When they were known last.
+        lines : float
+            Lines since then; of other candidates as many as make lines.
+        """
+        if self.within is None or not self._tested(forecast):
+            return False
+        if last is None or lines >= LOOK_AT_LEAST:
+            return True
+        fallen = self.within.longest(last) * forecast.predicted_error / last.predicted_error
+        return lines >= LOOK_AT_MOST and not fallen > NEAR * self.within.length
+
     def __call__(self, forecast: Forecast) -> bool:
         """Whether the design ends now, before the line that is decided on is measured."""
         if self.ends is not None and self.ends(forecast):
             return True
         met = self._error_reached(forecast) or self._hopeless(forecast) or self._gain_reached(forecast)
-        return met and self._tested(forecast)
+        return (met or self._known(forecast)) and self._tested(forecast)
 
     def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
         """The numbers that the rule compares with its limits: those of the limits that are met; of all if none is."""
@@ -396,12 +469,18 @@ class StopRule:
             reached = self._gain_reached(forecast)
             fact = StopFact("gain", forecast.information, self.gain, **(untested if reached else {}))
             each.append((fact, reached))
+        if self.within is not None:
+            known, code = self._known(forecast), "interval" if self.within.relative else "length"
+            longest = self.within.longest(forecast)
+            fact = StopFact(code, longest, self.within.length, **(untested if known else {}))  # type: ignore[arg-type]
+            each.append((fact, known))
         met = [fact for fact, reached in each if tested and reached]
         return tuple(met or [fact for fact, _ in each])
 
     def out_of_reach(self, forecast: Forecast) -> bool:
         """Whether even the complete scan is predicted to have a larger error than wanted, and no other limit is met."""
-        return self._tested(forecast) and self._hopeless(forecast) and not self._gain_reached(forecast)
+        other = self._gain_reached(forecast) or self._known(forecast)
+        return self._tested(forecast) and self._hopeless(forecast) and not other
 
     def _tested(self, forecast: Forecast) -> bool:
         """Whether enough predictions have been compared with measurements; true if they were not counted."""
@@ -421,6 +500,10 @@ class StopRule:
 
     def _gain_reached(self, forecast: Forecast) -> bool:
         return self.gain is not None and forecast.information < self.gain
+
+    def _known(self, forecast: Forecast) -> bool:
+        """Whether all intervals are as short as they are wanted."""
+        return self.within is not None and self.within.longest(forecast) <= self.within.length
 
     def _hopeless(self, forecast: Forecast) -> bool:
         if self.error is None or self._error_reached(forecast):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.design.engine import (
@@ -17,6 +18,7 @@ from mri_design.design.engine import (
     DesignState,
     ImageError,
     InferredSlices,
+    Intervals,
     Measuring,
     Moment,
     Refined,
@@ -28,6 +30,7 @@ from mri_design.evidence.error_bars import energy_of
 from mri_design.experiment.extent import DesignPlan, design_seed
 from mri_design.experiment.recipe import Recipe, recipe_from
 from mri_design.experiment.reconstruction import Image, InferenceOptions, image_rng, reconstruct_prepared
+from mri_design.experiment.regions import Regions
 from mri_design.experiment.stored_designs import Checkpoint, load_state, saving_states
 from mri_design.experiment.strategies import make_strategy
 from mri_design.inference.double_loop import DoubleLoop
@@ -151,6 +154,8 @@ class DesignOptions:
         Where a scanner is at work: has it measure lines and fills the slices, see `DesignEngine`.
     image_error : ImageError, optional
         For stop rules that ask how wrong the image is (`StopRule.by_image`).
+    intervals : Intervals, optional
+        For stop rules that ask how well regions are known (`StopRule.within`).
     watch : callable, optional
         Sees every `Moment` of the design.
     amount : Amount, optional
@@ -171,6 +176,7 @@ class DesignOptions:
     closing: bool = False
     measure: Measuring | None = None
     image_error: ImageError | None = None
+    intervals: Intervals | None = None
     watch: Callable[[Moment], None] | None = None
     amount: Amount | None = None
 
@@ -255,7 +261,7 @@ def design_lines(
     engine: DesignEngine, slices: Sequence[SliceModel], start: Sequence[int], target: int, options: DesignOptions
 ) -> DesignState:
     """`run_design` once its settings are known, from its first lines on or from where a checkpoint stands."""
-    from_options = {name: getattr(options, name) for name in ("measure", "image_error", "watch", "amount")}
+    from_options = {name: getattr(options, name) for name in ("measure", "image_error", "intervals", "watch", "amount")}
     engine = replace(engine, **from_options)
     checkpoint, callback = options.checkpoint, options.callback
     resumed = checkpoint is not None and checkpoint.path.exists()
@@ -342,6 +348,8 @@ class ImageErrors:
         Of the run: the image of the last lines is the one that the run makes.
     companions : tuple of Companion
         Other images of the object, which the prior of the first slice knows.
+    regions : Regions, optional
+        Of the first slice, whose `intervals` are wanted: the recipe has to request draws.
 
     Raises
     ------
@@ -352,6 +360,7 @@ class ImageErrors:
     recipe: Recipe
     seed: int = 0
     companions: tuple[Companion, ...] = ()
+    regions: Regions | None = None
     _last: dict[tuple[int, ...], tuple[Image, Image]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -371,6 +380,13 @@ class ImageErrors:
             if np.isfinite(error):
                 errors, images = errors + error, images + image
         return relative_error(errors, images) if errors else float("nan")
+
+    def intervals(self, slices: Sequence[SliceModel], state: DesignState) -> NDArray[np.float64]:
+        """`Forecast.intervals` of the regions, in the units of the file."""
+        assert self.regions is not None
+        if self.shown(state.trace.lines) is None:
+            self._energies(slices, state, 0)
+        return self.regions.intervals(self._last[state.trace.lines][1])
 
     def image_of(self, lines: Sequence[int]) -> Image | None:
         """The posterior mean of the first slice with its error bars, if the last call computed it for these lines."""

@@ -239,6 +239,10 @@ def design_seed(seed: int, draw: int = 0) -> int:
     return int(np.random.SeedSequence([seed, draw]).generate_state(1)[0])
 
 
+ENDS = ("until_error", "until_gain", "until_interval")
+"""Settings of a design that can end it early."""
+
+
 def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> StopRule | None:
     """The recipe's stop rule, once its order, constraints and rule are known to fit together, whatever the scan.
 
@@ -257,7 +261,9 @@ def checked_end(recipe: Recipe, strategy: Strategy, lines: int | None) -> StopRu
     check_order(*design.trains, jumps)
     rule = stop_rule(recipe, strategy, by_image=True)
     if lines is None and rule is None:
-        ends = f"{option('lines')}, {option('until-error')} or {option('design.until_gain')}"
+        ends = (
+            f"{option('lines')}, {option('until-error')}, {option('until-interval')} or {option('design.until_gain')}"
+        )
         raise UsageError(f"when does the design end? Give {ends}")
     return rule
 
@@ -273,14 +279,15 @@ def stop_rule(recipe: Recipe, strategy: Strategy, *, by_image: bool = False) -> 
         Where the strategy predicts nothing.
     """
     design = recipe.design
-    if design.until_error is None and design.until_gain is None:
+    given = [name for name in ENDS if getattr(design, name) is not None]
+    if not given:
         return None
     if not strategy.needs_posterior:
-        setting = "until_error" if design.until_error is not None else "until_gain"
+        setting = given[0]
         needs = f"{option(f'design.{setting}')} needs one with a posterior"
         raise UsageError(f"strategy {strategy.name!r} predicts nothing: {needs}")
     fewest = KINDS[design.encoding].fewest_tested
-    return StopRule(design.until_error, design.until_gain, fewest=fewest, by_image=by_image)
+    return StopRule(design.until_error, design.until_gain, fewest=fewest, by_image=by_image, within=design.within)
 
 
 def check_other_than_lines(recipe: Recipe) -> None:
@@ -323,8 +330,8 @@ def require_number_only(recipe: Recipe, why: str) -> None:
     UsageError
         Saying ``why``.
     """
-    if recipe.design.until_error is not None or recipe.design.until_gain is not None:
-        raise UsageError(f"{why}; take until_error and until_gain out of the recipe")
+    if any(getattr(recipe.design, name) is not None for name in ENDS):
+        raise UsageError(f"{why}; take {', '.join(ENDS)} out of the recipe")
 
 
 def lines_expected(trace: DesignTrace, rule: StopRule | None, most: int, least: int = 0) -> int:
@@ -339,6 +346,9 @@ def lines_expected(trace: DesignTrace, rule: StopRule | None, most: int, least: 
         ratio = ratios[-1] if rule.by_image and ratios and np.isfinite(ratios[-1]) else 1.0
         errors = [(count, each.predicted_error) for count, each in counted]
         expected.append(expected_total(errors, rule.error / ratio, most))
+    if rule is not None and rule.within is not None:
+        lengths = [(count, rule.within.longest(each)) for count, each in counted]
+        expected.append(expected_total(lengths, rule.within.length, most))
     if rule is not None and rule.gain is not None:
         expected.append(expected_total([(count, each.information) for count, each in counted], rule.gain, most))
     return max(min(expected), least)

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from msgspec import Meta
 
 from mri_design.brief import briefly
+<<<<<<< HEAD
 from mri_design.errors import InputError, UnknownNameError, UsageError, described, did_you_mean, line_numbers, share_of
+=======
+from mri_design.design.trace import Within
+from mri_design.errors import InputError, UnknownNameError, UsageError, described, did_you_mean, line_numbers
+>>>>>>> b4e084af (A design ends when regions are known)
 from mri_design.experiment.settings import HUGE, Settings, setting
 from mri_design.experiment.strategies import (
     ORACLES,
@@ -59,6 +64,25 @@ Place = Annotated[int, Meta(ge=0)]
 _TOLERANCE = r"(?=[^e]*[1-9])\d*\.?\d+(e-?\d{1,2})?"
 """A positive number behind a name."""
 Counter = Literal["contrast", "phase", "repetition", "set", "encoding"]
+
+
+def within_of(wanted: float | str) -> Within:
+    """A wanted interval: ``0.02`` or ``"2%"`` of a region's brightness, or ``"3.5 units"``, as the image has them.
+
+    Raises
+    ------
+    InputError
+        For any other text, and a length that cannot be.
+    """
+    found = re.fullmatch(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(%|units)?", str(wanted).strip())
+    try:
+        number, unit = float(found[1]) if found else float("nan"), found[2] if found else None
+    except ValueError:
+        number, unit = float("nan"), None
+    if not number > 0:
+        got, cure = repr(wanted), "Two per cent on either side are 2%, or 0.02."
+        raise InputError("until_interval", got, "a fraction, per cent, or a length as '3.5 units'", cure)
+    return Within(number / 100 if unit == "%" else number, relative=unit != "units")
 
 
 def _check_strategy(name: str) -> None:
@@ -429,6 +453,12 @@ class DesignRecipe(Settings):
     until_gain : float, optional
         Stop when no remaining line is expected to give G nats of information about the image (sum over
         slices); --lines is the most.
+    until_interval : float or str, optional
+        Stop when the mean of every region, or their difference, is known to within E on either side: 0.02 or 2% of the
+        region's mean (of a difference, of the brighter region), or "3.5 units", as the image has them; --lines is the
+        most.
+    level : float
+        Probability with which the interval of a region holds the truth: 90 % are 0.9.
     encoding : str
         What is chosen one by one: lines; plane, single samples (ky, kz), the image's rows and columns; radial,
         spokes; or spiral, arms.
@@ -444,12 +474,19 @@ class DesignRecipe(Settings):
     )
     until_error: Fraction | None = setting(None, cure="Five per cent are 0.05.")
     until_gain: Positive | None = None
+    until_interval: Fraction | str | None = setting(None, check=within_of, cure="Two per cent are 2%, or 0.02.")
+    level: Annotated[float, Meta(ge=0.5, le=0.99)] = setting(0.9, cure="Ninety per cent are 0.9.")
     encoding: str = setting("lines", names=designed_kinds)
 
     def __post_init__(self) -> None:
         if isinstance(self.strategy, str):
             object.__setattr__(self, "strategy", strategy_named(self.strategy, _encoding_of(self.strategy)))
         super().__post_init__()
+
+    @property
+    def within(self) -> Within | None:
+        """How near to the truth intervals of regions have to be; None where none is wanted."""
+        return None if self.until_interval is None else within_of(self.until_interval)
 
     def block_of(self, encoding: Readouts) -> int:
         """Candidates that are chosen after each inference: lines, or samples of a plane; shots one by one."""

@@ -24,6 +24,7 @@ from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.plots.pictures import Drawing, ImagePanel, Layout, layout_of, scale_top
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import percent
+from mri_design.evidence.regions import RegionMean
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.reconstruction import Image, Method
 from mri_design.interactive.scan import Computation, Shown, file_given, named_file, naming_arguments
@@ -35,7 +36,7 @@ from mri_design.runs.export import export_run
 from mri_design.runs.image_sections import StoredImage
 from mri_design.runs.known_slice import KnownSlice
 from mri_design.runs.maps import QuantityMap, fit_run
-from mri_design.runs.measure import RegionMean, means_of, slices_of
+from mri_design.runs.measure import means_of, slices_of
 from mri_design.runs.provenance import phrase
 from mri_design.runs.recon import ReconResult, report_reconstruction
 from mri_design.runs.store import Report, Run

@@ -46,6 +46,7 @@ from mri_design.experiment.inputs import (
     with_noise_samples,
 )
 from mri_design.experiment.recipe import Recipe, recipe_from
+from mri_design.experiment.regions import GivenRegion, WantedRegions
 from mri_design.experiment.strategies import name_of_strategy, usual_strategies
 from mri_design.kinds import KINDS
 from mri_design.operators.conventions import Chosen
@@ -356,6 +357,10 @@ class LoadedScan(Shown):
         *,
         acceleration: float | None = None,
         until_error: float | None = None,
+        until_interval: float | str | None = None,
+        region: File | ArrayLike | Sequence[File | NDArray[Any]] | None = None,
+        difference: tuple[File | ArrayLike, File | ArrayLike] | None = None,
+        level: float | None = None,
         strategy: str | Strategy | None = None,
         start: int | None = None,
         block: int | None = None,
@@ -380,6 +385,16 @@ class LoadedScan(Shown):
             Instead of ``lines``: their number is the grid's divided by this, rounded.
         until_error : float, optional
             End as soon as the predicted relative error is at most this; 0.05 is 5 %.
+        until_interval : float or str, optional
+            End as soon as all regions are known to within this on either side: 0.02 or "2%" of the region's mean (of a
+            difference, of the brighter region's), or "3.5 units", as the image has them.
+        region : array, str or Path, optional
+            Flags, or whole numbers from 1 for several regions, on the grid of the image, or a file of such, or a list
+            of these: their means are to be known.
+        difference : pair of the same, optional
+            Two regions whose difference is to be known.
+        level : float, optional
+            Probability with which such an interval holds the truth; 0.9 by default.
         strategy : str or Strategy, optional
             The strategy that chooses: a name of `strategy_names`, or an object, which is registered under its name. By
             default the recipe's, `calibrated`; information-gain if shots are chosen.
@@ -414,7 +429,13 @@ class LoadedScan(Shown):
         """
         require_instance((int, np.integer, NoneType), wanted="a whole number", lines=lines)
         settings = self._settings(recipe, blocks).replacing(
-            "design", start=start, block=block, encoding=encoding, until_error=until_error
+            "design",
+            start=start,
+            block=block,
+            encoding=encoding,
+            until_error=until_error,
+            until_interval=until_interval,
+            level=level,
         )
         named = None if strategy is None else name_of_strategy(strategy, settings.design.encoding)
         settings = settings.with_strategy(named)
@@ -426,6 +447,7 @@ class LoadedScan(Shown):
             acceleration=acceleration,
             slices=self._choice(slices),
             companions=_files(companions),
+            regions=_regions(region, difference),
         )
         scan = require_grid_data(self.data, self.source)
 
@@ -622,3 +644,19 @@ class LoadedScan(Shown):
 def _files(companions: Sequence[File]) -> tuple[str, ...]:
     require_instance((list, tuple), wanted="a list of files, or slices or frames", companions=companions)
     return tuple(map(named_file, companions))
+
+
+def _regions(
+    region: File | ArrayLike | Sequence[File | NDArray[Any]] | None,
+    difference: tuple[File | ArrayLike, File | ArrayLike] | None,
+) -> WantedRegions:
+    def given(one: Any) -> GivenRegion:
+        return np.asarray(one) if (path := file_given(one)) is None else path
+
+    several = isinstance(region, list | tuple) and all(isinstance(one, str | Path | np.ndarray) for one in region)
+    means: Any = [] if region is None else region if several else [region]
+    require_instance((list, tuple, NoneType), wanted="a pair of regions", difference=difference)
+    if difference is not None and len(difference) != 2:
+        raise InputError("difference", f"{len(difference)} regions", "a pair of regions")
+    pairs = () if difference is None else ((given(difference[0]), given(difference[1])),)
+    return WantedRegions(tuple(map(given, means)), pairs)

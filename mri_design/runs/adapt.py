@@ -131,6 +131,7 @@ class AdaptRequest(DesignRequest):
             Where a file cannot be read.
         """
         files, asked = InputFile.of_all(self.files), {"repeated": self.repeated, **self.named_companions}
+        asked |= self.regions.named
         choices = {
             "recipe": self.settings,
             "files": [file.sha256 for file in files],
@@ -291,6 +292,8 @@ class _Live:
         self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
         self._arrivals.changed.update(np.flatnonzero(self._arrivals.arrived).tolist())
         self._fill()
+        self._regions = request.regions_of(self._scan, self._slice, self._first)
+        self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions), self._regions)
         offered = list(zip(companions, self._companions, strict=True))
         steered = steering_image(offered, [self._slice], [0], 1, self._first, self._recipe, work.seed)
         self._strategy, self._steered_by = steered or (request.strategy, "")
@@ -414,6 +417,7 @@ class _Live:
             closing=True,
             measure=self._measure,
             image_error=self._looks,
+            intervals=self._looks.intervals if self._regions is not None else None,
             watch=self._watch,
             amount=self._watch.amount,
         )

@@ -10,6 +10,7 @@ from mri_design.brief import briefly
 from mri_design.design import DesignEngine, DesignState, DesignTrace, Frame
 from mri_design.evaluation import predictions
 from mri_design.experiment import design, extent, reconstruction
+from mri_design.experiment.regions import Regions
 from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import IMAGINARY_RATIO
 from mri_design.runs.companions import (
@@ -60,6 +61,8 @@ class DesignResult:
         The other image of the object that had a say in the mask; empty where none had.
     frames : tuple of Frame
         Images along the design, the last one of all lines; empty for strategies that infer none.
+    regions : Regions, optional
+        Those that were to be known.
     """
 
     request: DesignRequest
@@ -75,6 +78,7 @@ class DesignResult:
     noise_only: Sequence[int] = ()
     steered_by: str = ""
     frames: tuple[Frame, ...] = ()
+    regions: Regions | None = None
 
     @property
     def ended(self) -> str:
@@ -116,7 +120,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
     """
     slices, recipe = prepared(request, work, data), request.recipe
     keep.begin()
-    looks = design.ImageErrors(recipe, work.seed, slices.companions)
+    looks = design.ImageErrors(recipe, work.seed, slices.companions, slices.regions)
     engine = design.design_engine(slices.plan, recipe, extent.design_seed(work.seed))
     watch = DesignWatch(work, keep, slices.most, looks)
     watch.begins(slices.scans[0], slices.plan.readouts, request.stop)
@@ -149,6 +153,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
         noise_only=slices.noise_only,
         steered_by=slices.steered_by,
         frames=watch.frames,
+        regions=slices.regions,
     )
 
 
@@ -184,6 +189,7 @@ def _choose_lines(
         callback=after_line,
         closing=True,
         image_error=looks,
+        intervals=looks.intervals if slices.regions is not None else None,
         watch=watch,
         amount=watch.amount,
     )

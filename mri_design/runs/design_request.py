@@ -16,6 +16,7 @@ from mri_design.design.trace import StopRule
 from mri_design.design.training import truth_or_none
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.evaluation.run_folder import InputFile
+from mri_design.evidence.regions import FEWEST_DRAWS
 from mri_design.experiment import design, extent
 from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of, with_measured_maps, working_coils
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
@@ -28,6 +29,8 @@ from mri_design.experiment.inputs import (
     slices_text,
 )
 from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import check_draws
+from mri_design.experiment.regions import DRAWS, NO_REGIONS, Regions, WantedRegions
 from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.volume import NeighbourCounts, Slices, names_neighbours
 from mri_design.kinds import KINDS
@@ -72,6 +75,8 @@ class DesignRequest:
         Files of other images of the object, which the prior of the image may know (`CompanionImages.read`) and of which
         a repeat steers the mask (`steering_image`); and ``slices``, those around the image's among the slices that
         share the mask, or ``frames`` (`NeighbourCounts`).
+    regions : WantedRegions
+        What is to be known about the image, where the recipe has ``until_interval``; the image then has draws.
 
     Raises
     ------
@@ -90,6 +95,7 @@ class DesignRequest:
     acceleration: float | None = None
     slices: SliceChoice = FIRST_SLICE
     companions: tuple[str, ...] = ()
+    regions: WantedRegions = NO_REGIONS
 
     def __post_init__(self) -> None:
         if self.of_shots and self.acceleration is None and self.lines is None:
@@ -105,6 +111,13 @@ class DesignRequest:
                 "mri-design compare --train and mri-design protocol make a mask by it, and protocol --rule an order "
                 "(--strategy trained:FILE)"
             )
+        if bool(self.regions) != (self.recipe.design.until_interval is not None):
+            both = f"{option('region')} or {option('difference')}, and {option('until-interval')}"
+            raise UsageError(f"until what is known, and how well? Give both: {both}")
+        if self.regions:
+            few = {"draws": DRAWS} if self.recipe.reconstruction.draws < FEWEST_DRAWS else {}
+            object.__setattr__(self, "recipe", self.recipe.replacing("reconstruction", **few))
+            check_draws(self.recipe.reconstruction)
         _ = self.stop  # refuses what cannot end, and settings that contradict each other
         if self.around and self.of_shots:
             words = f"{option('with', 'slices')}, {option('with', 'frames')}"
@@ -145,7 +158,7 @@ class DesignRequest:
             Where a file cannot be read.
         """
         scan, beside = InputFile.of_all([self.source]), InputFile.of_all(self.files)
-        asked = {"slice": self.slices.named, **self.named_companions}
+        asked = {"slice": self.slices.named, **self.named_companions, **self.regions.named}
         checksums, of_files = ([file.sha256 for file in files] for files in (scan, beside))
         choices = {"recipe": self.settings, "input": checksums or self.source, "files": of_files, **asked}
         number = {"lines": self.lines, "acceleration": self.acceleration}
@@ -156,10 +169,27 @@ class DesignRequest:
 
     @property
     def files(self) -> list[str]:
-        """The other files: coil maps, a strategy's, and other images of the object."""
+        """The other files: coil maps, a strategy's, other images of the object, and regions."""
         maps = [] if self.maps is None else [str(self.maps)]
         others = [companion_file(source) for source in self.companions if not names_neighbours(source)]
-        return [*maps, *strategy_files([self.recipe.design.strategy]), *others]
+        return [*maps, *strategy_files([self.recipe.design.strategy]), *others, *self.regions.files]
+
+    def regions_of(self, scan: KSpaceData, slice_model: SliceModel, start: Sequence[int]) -> Regions | None:
+        """The regions over a calibrated slice, whose first lines show it; None where none are to be known.
+
+        Raises
+        ------
+        InputError
+            As `WantedRegions.over` and `Regions.require`.
+        """
+        within = self.recipe.design.within
+        if within is None:
+            return None
+        place = None if scan.geometry is None else scan.geometry[0]
+        found = self.regions.over(place, (scan.grid_shape[0], scan.grid_shape[1]), self.recipe.design.level)
+        seen = slice_model.calibrated(start, rough=True)
+        found.require(seen, seen.central_image(start), within)
+        return found
 
     @cached_property
     def around(self) -> NeighbourCounts:
@@ -239,6 +269,8 @@ class DesignSlices:
         The slice of the image in other frames of the same file.
     steered_by : str
         The other image of the object that has a say in the mask; empty where none has.
+    regions : Regions or None
+        Of the slice of the image, those that are to be known.
     """
 
     plan: extent.DesignPlan
@@ -254,6 +286,7 @@ class DesignSlices:
     near: Mapping[str, Mapping[int, float]]
     frames: Sequence[OtherFrame]
     steered_by: str
+    regions: Regions | None = None
 
     def seen_from(self, lines: Chosen) -> tuple[list[KSpaceData], list[Array | None]]:
         """The scans with the coil maps that some lines show, and the truth of each in the units of its model."""
@@ -321,6 +354,7 @@ def prepared(request: DesignRequest, work: Work, data: DesignInput | None = None
         near=request.around.of(numbers[0], Slices(scan.n_slices), places),
         frames=frames,
         steered_by=steered_by,
+        regions=request.regions_of(scans[0], slices[0], start),
     )
 
 

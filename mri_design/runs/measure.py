@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, UsageError, option
+from mri_design.errors import UsageError, option
 from mri_design.evaluation import plots
 from mri_design.evaluation.plots.pictures import Frame
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row
+from mri_design.evidence.regions import RegionMean, named_regions, region_means
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.operators.base import Array
 from mri_design.runs.provenance import sentences
@@ -26,157 +26,26 @@ _MOST_PAIRS = 10
 """Regions, at most, of which all differences are reported."""
 LEVELS = (0.5, 0.8, 0.95)
 """Levels of the intervals that are reported."""
-FEWEST_DRAWS = 4
-"""Draws behind a standard deviation: of fewer it is worth nothing."""
 
 
-@dataclass(frozen=True)
-class RegionMean:
-    """Mean modulus of a region, or the difference of two.
-
-    Parameters
-    ----------
-    name : str
-        Of the region, or of both.
-    pixels : int
-        In it, or in both.
-    value : float
-        In the image's units.
-    deviations : tuple of float arrays, shape (draw,)
-        Of the same over draws, from ``value``; what they deviate by together is their sum. Entries are independent of
-        each other (slices, images), within one the draws of two regions belong together.
-    true : float, optional
-        The same of the reference.
-    """
-
-    name: str
-    pixels: int
-    value: float
-    deviations: tuple[NDArray[np.float64], ...]
-    true: float | None = None
-
-    @property
-    def sd(self) -> float:
-        """Root mean square of the deviations: how far the value is expected to be from the truth.
-
-        Both the scatter of the draws is in it and the modulus of noise, by which they are brighter than the image.
-        """
-        return float(np.sqrt(sum(one.mean() for one in self.deviations) ** 2 + sum(self._scatter)))
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Ends of the interval around the value that holds the truth with this probability, if errors are Gaussian.
-
-        By Student's t, whose degrees of freedom are those of the draws (Welch and Satterthwaite for several parts).
-        """
-        scatter = self._scatter
-        weighted = sum(part**2 / (len(one) - 1) for part, one in zip(scatter, self.deviations, strict=True))
-        freedom = sum(scatter) ** 2 / weighted if weighted else np.inf
-        half = float(scipy.stats.t.ppf((1 + level) / 2, freedom)) * self.sd
-        return self.value - half, self.value + half
-
-    def minus(self, other: RegionMean, name: str, *, together: bool) -> RegionMean:
-        """The difference to another mean, of the same draws (``together``) or of an image that is independent."""
-        if together:
-            parts = tuple(a - b for a, b in zip(self.deviations, other.deviations, strict=True))
-        else:
-            parts = (*self.deviations, *(-part for part in other.deviations))
-        true = None if self.true is None or other.true is None else self.true - other.true
-        return RegionMean(name, self.pixels + other.pixels, self.value - other.value, parts, true)
-
-    def row(self) -> Row:
-        """For a table: value, sd, ends of the intervals and, where the truth is known, the error over the sd."""
-        ends = {
-            f"{word} {100 * level:.0f} %": end
-            for level in LEVELS
-            for word, end in zip(("from", "to"), self.interval(level), strict=True)
-        }
-        row = {"region": self.name, "pixels": self.pixels, "mean": self.value, "sd": self.sd, **ends}
-        if self.true is not None:
-            row |= {"true": self.true, "error / sd": (self.value - self.true) / self.sd if self.sd else None}
-        return row | {"draws": min(map(len, self.deviations))}
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """Name, mean, sd, intervals and draws of the region, in full precision, as `--json` prints them."""
-        intervals = {f"interval_{100 * level:.0f}": list(self.interval(level)) for level in LEVELS}
-        found = {"region": self.name, "pixels": self.pixels, "mean": self.value, "sd": self.sd}
-        return {**found, **intervals, "true": self.true, "draws": min(map(len, self.deviations))}
-
-    @property
-    def _scatter(self) -> list[float]:
-        return [float(one.var(ddof=1)) for one in self.deviations]
+def row_of(mean: RegionMean) -> Row:
+    """For a table: value, sd, ends of the intervals and, where the truth is known, the error over the sd."""
+    ends = {
+        f"{word} {100 * level:.0f} %": end
+        for level in LEVELS
+        for word, end in zip(("from", "to"), mean.interval(level), strict=True)
+    }
+    row = {"region": mean.name, "pixels": mean.pixels, "mean": mean.value, "sd": mean.sd, **ends}
+    if mean.true is not None:
+        row |= {"true": mean.true, "error / sd": (mean.value - mean.true) / mean.sd if mean.sd else None}
+    return row | {"draws": min(map(len, mean.deviations))}
 
 
-def named_regions(labels: NDArray[np.int64], word: str = "region") -> dict[str, NDArray[np.bool_]]:
-    """Flags of every region by its name: the word alone where there is one, else with the label behind it."""
-    found = [int(label) for label in np.unique(labels) if label]
-    return {f"{word} {label}" if len(found) > 1 else word: labels == label for label in found}
-
-
-def region_means(
-    regions: Mapping[str, NDArray[np.bool_]],
-    images: Array,
-    draws: Sequence[Array] | Array,
-    truths: Array | None = None,
-) -> list[RegionMean]:
-    """Mean moduli of regions.
-
-    Parameters
-    ----------
-    regions : mapping of str to bool array, shape (slice, ky, kx)
-        By name; they may overlap.
-    images : complex array, shape (slice, ky, kx)
-        The image.
-    draws : sequence of arrays, shape (draw, ky, kx)
-        Of every slice, those of different slices being independent; only those with regions are used.
-    truths : complex array, shape (slice, ky, kx), optional
-        What errors are measured against.
-
-    Raises
-    ------
-    InputError
-        For a region without a pixel, fewer draws than `FEWEST_DRAWS`, or draws that are not finite.
-    """
-    for name, inside in regions.items():
-        if not inside.any():
-            raise InputError(name, "no pixel", "one or more", "Draw it on the image of the run.")
-    deviations: dict[str, list[NDArray[np.float64]]] = {name: [] for name in regions}
-    touched = np.logical_or.reduce([inside.any(axis=(1, 2)) for inside in regions.values()])
-    for place in np.flatnonzero(touched).tolist():
-        drawn = np.asarray(draws[place])
-        require_several(drawn)
-        for name, inside in regions.items():
-            own = _size(images[place][inside[place]]).sum(dtype=np.float64)
-            over = _size(drawn[:, inside[place]]).sum(axis=1, dtype=np.float64)
-            if not np.isfinite(over).all():
-                raise InputError("draws", "NaN or infinite values", "finite", "Reconstruct again.")
-            deviations[name].append((over - own) / np.count_nonzero(inside))
-
-    def mean(pixels: Array) -> float:
-        return float(np.mean(_size(pixels), dtype=np.float64))
-
-    return [
-        RegionMean(
-            name,
-            int(np.count_nonzero(inside)),
-            mean(images[inside]),
-            tuple(deviations[name]),
-            None if truths is None else mean(truths[inside]),
-        )
-        for name, inside in regions.items()
-    ]
-
-
-def require_several(draws: Array) -> None:
-    """Refuse fewer draws (draw, ...) than standard deviations take."""
-    if len(draws) < FEWEST_DRAWS:
-        cure = f"Reconstruct with more, as {option('draws', '32')}."
-        raise InputError("draws", f"{len(draws)} of the image", f"{FEWEST_DRAWS} or more", cure)
-
-
-def _size(pixels: Array) -> Array:
-    """Moduli of an image, and values of a map as they are."""
-    return np.abs(pixels) if np.iscomplexobj(pixels) else pixels
+def facts_of(mean: RegionMean) -> dict[str, object]:
+    """Name, mean, sd, intervals and draws of the region, in full precision, as `--json` prints them."""
+    intervals = {f"interval_{100 * level:.0f}": list(mean.interval(level)) for level in LEVELS}
+    found = {"region": mean.name, "pixels": mean.pixels, "mean": mean.value, "sd": mean.sd}
+    return {**found, **intervals, "true": mean.true, "draws": min(map(len, mean.deviations))}
 
 
 @dataclass(frozen=True)
@@ -206,7 +75,7 @@ class Measured:
     @property
     def rows(self) -> list[Row]:
         """Of measures.csv."""
-        return [mean.row() for mean in self.means]
+        return [row_of(mean) for mean in self.means]
 
     @property
     def formats(self) -> dict[str, str]:

@@ -1,0 +1,250 @@
+"""Means of regions and their differences, with errors that draws of the image give them.
+
+A posterior mean is too dark: what is not known of it averages out, and its modulus lacks it. Draws have it, so the
+truth is expected where the draws are on average. How many standard deviations of the draws it is away from there has
+been measured on regions of images whose truth is known, of many subjects, encodings, coils and noises. The quantiles of
+these distances make intervals that hold for images of the same kinds: split conformal prediction (V. Vovk, A.
+Gammerman, G. Shafer, Algorithmic learning in a random world, 2005; J. Lei et al., J. Am. Stat. Assoc. 113, 2018), by
+``benchmarks/regions.py learn``; results/regions/README.md has what they hold of subjects that were left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cache
+from importlib import resources
+
+import numpy as np
+import scipy  # whose parts are loaded when they are first used
+from numpy.typing import NDArray
+
+from mri_design.brief import briefly
+from mri_design.errors import InputError, option
+from mri_design.operators.base import Array
+
+FEWEST_DRAWS = 4
+"""Draws behind a standard deviation: of fewer it is worth nothing."""
+USUAL_DRAWS = 32
+"""Draws behind the images of which distances are known."""
+
+
+PIXELS, SIZES, LEAST = 100.0, (10.0, 400.0), 0.05
+"""Size of a usual region, sizes between which distances depend on it, and the least distance that counts for that."""
+
+
+@briefly
+@dataclass(frozen=True)
+class Distances:
+    """How many standard deviations of its draws the truth of a region is away from their mean.
+
+    Parameters
+    ----------
+    levels : tuple of float
+        Shares of regions, rising.
+    quantiles : tuple of float
+        Standard deviations within which that share of the regions of `PIXELS` has its truth.
+    power : float
+        Of the size of a region: standard deviations are too small for small regions, where it is below 0.
+    """
+
+    levels: tuple[float, ...]
+    quantiles: tuple[float, ...]
+    power: float = 0.0
+
+    def within(self, level: float, pixels: float | NDArray[np.float64] = PIXELS) -> NDArray[np.float64]:
+        """The quantile of a level for regions of a size, shape of ``pixels``.
+
+        Between two levels it is linear, and beyond the last in proportion to a Gaussian's.
+        """
+        gaussian = scipy.stats.norm.ppf((1 + np.array([*self.levels, level])) / 2)
+        usual = gaussian[-1] * np.interp(level, self.levels, np.array(self.quantiles) / gaussian[:-1])
+        return np.asarray(usual * (np.clip(pixels, *SIZES) / PIXELS) ** self.power)
+
+    @classmethod
+    def of(
+        cls, distances: NDArray[np.float64], pixels: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> Distances:
+        """The quantiles of some regions' distances, of their sizes and weights, (region,) each.
+
+        The power is that of a straight line through the mean logarithms of distances, those next to none left out.
+        """
+        weights, away = np.ones(len(distances)) if weights is None else weights, np.abs(distances)
+        size = np.log(np.clip(pixels, *SIZES) / PIXELS)
+        seen = (away > LEAST) & bool(np.ptp(size))
+        power = np.polyfit(size[seen], np.log(away[seen]), 1, w=np.sqrt(weights[seen]))[0] if seen.any() else 0.0
+        away = away / np.exp(power * size)
+        order = np.argsort(away)
+        found = np.interp(LEARNT_LEVELS, np.cumsum(weights[order]) / weights.sum(), away[order])
+        return cls(LEARNT_LEVELS, tuple(found.tolist()), float(power))
+
+
+LEARNT_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)
+"""Levels of which quantiles are kept."""
+
+
+@cache
+def shipped_distances() -> Distances:
+    """Those that ``benchmarks/regions.py learn`` found."""
+    text = resources.files("mri_design.evidence").joinpath("region_distances.json").read_text("utf-8")
+    kept = json.loads(text)
+    return Distances(tuple(kept["levels"]), tuple(kept["quantiles"]), kept["power"])
+
+
+@briefly
+@dataclass(frozen=True)
+class RegionMean:
+    """Mean modulus of a region, or the difference of two.
+
+    Parameters
+    ----------
+    name : str
+        Of the region, or of both.
+    pixels : int
+        In it, or in both.
+    value : float
+        In the image's units.
+    deviations : tuple of float arrays, shape (draw,)
+        Of the same over draws, from ``value``; what they deviate by together is their sum. Entries are independent of
+        each other (slices, images), within one the draws of two regions belong together.
+    true : float, optional
+        The same of the reference.
+    brightness : float, optional
+        Mean modulus that relative numbers refer to: by default the value; of a difference that of the brighter region.
+    distances : Distances, optional
+        Of regions like this one; by default those that are shipped.
+    regions : int
+        Behind it: two of a difference.
+    """
+
+    name: str
+    pixels: int
+    value: float
+    deviations: tuple[NDArray[np.float64], ...]
+    true: float | None = None
+    _: KW_ONLY
+    brightness: float | None = None
+    distances: Distances | None = None
+    regions: int = 1
+
+    @property
+    def sd(self) -> float:
+        """Root mean square of the deviations: how far the value is expected to be from the truth.
+
+        Both the scatter of the draws is in it and the modulus of noise, by which they are brighter than the image.
+        """
+        return float(np.sqrt(self._shift**2 + sum(self._scatter)))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Ends of the interval that holds the truth with this probability.
+
+        It lies around the mean of the draws, and is as wide as regions of known truth had to have it (`Distances`). Of
+        fewer draws than these had it is wider by Student's t, whose degrees of freedom are those of the draws (Welch
+        and Satterthwaite for several parts).
+        """
+        middle, half = self.value + self._shift, self.half_length(level)
+        return middle - half, middle + half
+
+    def half_length(self, level: float) -> float:
+        """Half of the length of the interval of this level."""
+        scatter, tail = self._scatter, (1 + level) / 2
+        weighted = sum(part**2 / (len(one) - 1) for part, one in zip(scatter, self.deviations, strict=True))
+        freedom = sum(scatter) ** 2 / weighted if weighted else np.inf
+        few = scipy.stats.t.ppf(tail, freedom) / scipy.stats.t.ppf(tail, USUAL_DRAWS - 1)
+        usual = (self.distances or shipped_distances()).within(level, self.pixels / self.regions)
+        return float(usual * max(few, 1) * self.sd)
+
+    @property
+    def distance(self) -> float:
+        """Standard deviations from the mean of the draws to the truth; NaN where that is not known."""
+        known = self.true is not None and self.sd > 0
+        return (self.value + self._shift - float(self.true or 0)) / self.sd if known else float("nan")
+
+    def minus(self, other: RegionMean, name: str, *, together: bool) -> RegionMean:
+        """The difference to another mean, of the same draws (``together``) or of an image that is independent."""
+        if together:
+            parts = tuple(a - b for a, b in zip(self.deviations, other.deviations, strict=True))
+        else:
+            parts = (*self.deviations, *(-part for part in other.deviations))
+        true = None if self.true is None or other.true is None else self.true - other.true
+        return replace(
+            self,
+            name=name,
+            pixels=self.pixels + other.pixels,
+            value=self.value - other.value,
+            deviations=parts,
+            true=true,
+            brightness=max(abs(self.value), abs(other.value)),
+            regions=self.regions + other.regions,
+        )
+
+    @property
+    def _shift(self) -> float:
+        return float(sum(one.mean() for one in self.deviations))
+
+    @property
+    def _scatter(self) -> list[float]:
+        return [float(one.var(ddof=1)) for one in self.deviations]
+
+
+def named_regions(labels: NDArray[np.int64], word: str = "region") -> dict[str, NDArray[np.bool_]]:
+    """Flags of every region by its name: the word alone where there is one, else with the label behind it."""
+    found = [int(label) for label in np.unique(labels) if label]
+    return {f"{word} {label}" if len(found) > 1 else word: labels == label for label in found}
+
+
+def region_means(
+    regions: Mapping[str, NDArray[np.bool_]],
+    images: Array,
+    draws: Sequence[Array] | Array,
+    truths: Array | None = None,
+) -> list[RegionMean]:
+    """Mean moduli of regions.
+
+    Parameters
+    ----------
+    regions : mapping of str to bool array, shape (slice, ky, kx)
+        By name; they may overlap.
+    images : complex array, shape (slice, ky, kx)
+        The image.
+    draws : sequence of arrays, shape (draw, ky, kx)
+        Of every slice, those of different slices being independent; only those with regions are used.
+    truths : complex array, shape (slice, ky, kx), optional
+        What errors are measured against.
+
+    Raises
+    ------
+    InputError
+        For a region without a pixel, fewer draws than `FEWEST_DRAWS`, or draws that are not finite.
+    """
+    for name, inside in regions.items():
+        if not inside.any():
+            raise InputError(name, "no pixel", "one or more", "Draw it on the image of the run.")
+    deviations: dict[str, list[NDArray[np.float64]]] = {name: [] for name in regions}
+    touched = np.logical_or.reduce([inside.any(axis=(1, 2)) for inside in regions.values()])
+    for place in np.flatnonzero(touched).tolist():
+        drawn = np.asarray(draws[place])
+        if len(drawn) < FEWEST_DRAWS:
+            cure = f"Reconstruct with more, as {option('draws', '32')}."
+            raise InputError("draws", f"{len(drawn)} of the image", f"{FEWEST_DRAWS} or more", cure)
+        if not np.isfinite(drawn).all():
+            raise InputError("draws", "NaN or infinite values", "finite", "Reconstruct again.")
+        for name, inside in regions.items():
+            own = np.abs(images[place][inside[place]]).sum(dtype=np.float64)
+            over = np.abs(drawn[:, inside[place]]).sum(axis=1, dtype=np.float64)
+            deviations[name].append((over - own) / np.count_nonzero(inside))
+
+    def mean(pixels: Array) -> float:
+        return float(np.mean(np.abs(pixels), dtype=np.float64))
+
+    return [
+        RegionMean(
+            name,
+            int(np.count_nonzero(inside)),
+            mean(images[inside]),
+            tuple(deviations[name]),
+            None if truths is None else mean(truths[inside]),
+        )
+        for name, inside in regions.items()
+    ]
