@@ -59,7 +59,14 @@ _ARGUMENTS = {
 """Options of the command line whose arguments in Python have another name."""
 _OF_SETTINGS = {name: f"-s input.{name}" for name in ("dims", "matrix", "duplicates")}
 """Arguments of Python's functions that the command line has as settings of the recipe."""
-_WITH_OPTION = ("design.until_error", "design.encoding", "design.start", "design.block")
+_WITH_OPTION = (
+    "design.until_error",
+    "design.until_interval",
+    "design.level",
+    "design.encoding",
+    "design.start",
+    "design.block",
+)
 """Settings of the recipe that messages name by their option; all others are given as ``-s SECTION.NAME=VALUE``."""
 
 

@@ -50,7 +50,7 @@ class Choice:
     difference : list of Path
         Two masks, whose difference is to be known: --difference a.nii.gz b.nii.gz. May be repeated.
     level : float
-        Probability in per cent with which such an interval holds the truth. [default: 90]
+        Probability with which such an interval holds the truth, as 95% or 0.95. [default: 90%]
     strategy : str
         What decides: calibrated (the default), information-gain, a random mask such as vd-polynomial, or others, which
         --help-all lists.
@@ -68,7 +68,7 @@ class Choice:
     until_interval: Annotated[str | None, Parameter(group=options.REGIONS, metavar="E")] = None
     region: Annotated[list[Path] | None, Parameter(group=options.REGIONS, metavar="MASK")] = None
     difference: Annotated[list[tuple[Path, Path]] | None, Parameter(group=options.REGIONS, metavar="MASK MASK")] = None
-    level: Annotated[float | None, Parameter(group=options.REGIONS, metavar="P")] = None
+    level: Annotated[float | None, options.share("P", group=options.REGIONS)] = None
     strategy: options.Name = None
     start: Annotated[int | None, whole(0, group=options.LINES)] = None
     block: Annotated[int | None, whole(1, group=options.LINES, metavar="K")] = None
@@ -83,8 +83,7 @@ class Choice:
 
     def recipe(self, settings: Settings, calibration: Calibration, **design: object) -> Recipe:
         """The recipe with the values of these options, of ``calibration`` and of ``design``."""
-        chosen = {name: getattr(self, name) for name in ("until_error", "until_interval", "start", "block")}
-        chosen["level"] = None if self.level is None else self.level / 100
+        chosen = {name: getattr(self, name) for name in ("until_error", "until_interval", "level", "start", "block")}
         limits = {"partial_fourier": self.partial_fourier}
         return settings.made(design={**chosen, **design}, constraints=limits, **calibration.settings)
 

@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from msgspec import Meta
 
 from mri_design.brief import briefly
-<<<<<<< HEAD
-from mri_design.errors import InputError, UnknownNameError, UsageError, described, did_you_mean, line_numbers, share_of
-=======
 from mri_design.design.trace import Within
-from mri_design.errors import InputError, UnknownNameError, UsageError, described, did_you_mean, line_numbers
->>>>>>> b4e084af (A design ends when regions are known)
+from mri_design.errors import InputError, UnknownNameError, UsageError, described, did_you_mean, line_numbers, share_of
 from mri_design.experiment.settings import HUGE, Settings, setting
 from mri_design.experiment.strategies import (
     ORACLES,
@@ -74,15 +70,16 @@ def within_of(wanted: float | str) -> Within:
     InputError
         For any other text, and a length that cannot be.
     """
-    found = re.fullmatch(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(%|units)?", str(wanted).strip())
+    text = str(wanted).strip()
+    relative = not text.endswith("units")
     try:
-        number, unit = float(found[1]) if found else float("nan"), found[2] if found else None
+        number = share_of(text) if relative else float(text.removesuffix("units"))
     except ValueError:
-        number, unit = float("nan"), None
+        number = float("nan")
     if not number > 0:
         got, cure = repr(wanted), "Two per cent on either side are 2%, or 0.02."
         raise InputError("until_interval", got, "a fraction, per cent, or a length as '3.5 units'", cure)
-    return Within(number / 100 if unit == "%" else number, relative=unit != "units")
+    return Within(number, relative)
 
 
 def _check_strategy(name: str) -> None:
