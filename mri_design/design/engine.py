@@ -667,6 +667,9 @@ class _Design:
         find = self.engine.intervals
         if find is None or not self.rule.needs_intervals(forecast, last, lines):
             return forecast
+        error = self.engine.image_error
+        if error is not None and not np.isfinite(forecast.image_error):  # of the same image
+            forecast = replace(forecast, image_error=error(self.slices, self.state))
         return replace(forecast, intervals=find(self.slices, self.state))
 
     def take(self, steps: list[DesignStep]) -> None:

@@ -72,8 +72,8 @@ class Forecast:
         How many candidates had been predicted and then measured by then
         (`DesignTrace.found`); NaN if they were not counted.
     intervals : float array, shape (region, 3), optional
-        Of every mean of a region, or difference, that is to be known: its value, half of the length of its interval,
-        and the brightness that a relative length refers to (`evidence.regions.RegionMean`); None if the design did not
+        Of every mean of a region, or difference, that is to be known: middle of its interval, half of its length, and
+        the brightness that a relative length refers to (`evidence.regions.RegionMean`); None if the design did not
         look.
     """
 
@@ -339,10 +339,10 @@ class Within:
 
     def lengths(self, intervals: NDArray[np.float64]) -> NDArray[np.float64]:
         """Half of the length of every interval, (region,), to compare with ``length``."""
-        values, halves, brightness = intervals.T
+        _, halves, brightness = intervals.T
         if not self.relative:
             return np.asarray(halves)
-        return np.divide(halves, brightness, out=np.full(len(values), np.inf), where=brightness > 0)
+        return np.divide(halves, brightness, out=np.full(len(halves), np.inf), where=brightness > 0)
 
     def longest(self, forecast: Forecast) -> float:
         """Half of the length of the longest interval; NaN where there is none."""

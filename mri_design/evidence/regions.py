@@ -143,8 +143,13 @@ class RegionMean:
         fewer draws than these had it is wider by Student's t, whose degrees of freedom are those of the draws (Welch
         and Satterthwaite for several parts).
         """
-        middle, half = self.value + self._shift, self.half_length(level)
-        return middle - half, middle + half
+        half = self.half_length(level)
+        return self.middle - half, self.middle + half
+
+    @property
+    def middle(self) -> float:
+        """Mean of the draws: where the truth is expected."""
+        return self.value + self._shift
 
     def half_length(self, level: float) -> float:
         """Half of the length of the interval of this level."""
@@ -159,7 +164,7 @@ class RegionMean:
     def distance(self) -> float:
         """Standard deviations from the mean of the draws to the truth; NaN where that is not known."""
         known = self.true is not None and self.sd > 0
-        return (self.value + self._shift - float(self.true or 0)) / self.sd if known else float("nan")
+        return (self.middle - float(self.true or 0)) / self.sd if known else float("nan")
 
     def minus(self, other: RegionMean, name: str, *, together: bool) -> RegionMean:
         """The difference to another mean, of the same draws (``together``) or of an image that is independent."""

@@ -127,10 +127,10 @@ class Regions:
         return [*(by_name[name] for name in self.means), *pairs]
 
     def intervals(self, image: Image) -> NDArray[np.float64]:
-        """`Forecast.intervals` of an image with draws: value, half of the length, brightness; (region, 3)."""
+        """`Forecast.intervals` of an image with draws: middle, half of the length, brightness; (region, 3)."""
         return np.array(
             [
-                (one.value, one.half_length(self.level), one.value if one.brightness is None else one.brightness)
+                (one.middle, one.half_length(self.level), one.value if one.brightness is None else one.brightness)
                 for one in self.measured(image)
             ]
         )

@@ -31,6 +31,7 @@ from mri_design.runs.design import DesignResult, design_scan
 from mri_design.runs.design_request import DesignRequest, read_input
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import account_of, mostly_calibration_words, phrase, simulated_from, simulation_summary
+from mri_design.runs.region_report import region_facts
 from mri_design.runs.store import Report, Run, carry_out
 from mri_design.runs.stored_run import Stored
 
@@ -82,7 +83,7 @@ def report_design(
     stages = stages_of(frames, trace, known, image)
     facts = image_sections.image_facts(folder, known, result.images)
     facts |= design_facts(folder, result.account, readouts, known.slice_model.noise_variance)
-    facts |= acquisition_facts(folder, result.acquisition)
+    facts |= acquisition_facts(folder, result.acquisition) | region_facts(folder, result)
     if kept:
         folder.write_archive(FRAMES, kept)
     if shots is not None:

@@ -5,6 +5,7 @@ from .curves import error_against_lines as error_against_lines
 from .curves import error_course as error_course
 from .curves import information_gained as information_gained
 from .curves import innovation_course as innovation_course
+from .curves import interval_course as interval_course
 from .curves import line_predictions as line_predictions
 from .images import doubt_panels as doubt_panels
 from .images import error_maps as error_maps

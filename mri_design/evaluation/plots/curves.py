@@ -169,6 +169,37 @@ def error_course(
     return figure
 
 
+def interval_course(
+    names: Sequence[str], counts: Sequence[int], intervals: Values, truths: Sequence[float | None], unit: str = "line"
+) -> Figure:
+    """Intervals of regions at every look at the image, and the truth where it is known.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the regions, a panel each.
+    counts : sequence of int
+        Numbers measured at the looks.
+    intervals : float array, shape (look, region, 2)
+        Ends.
+    truths : sequence of float or None
+        Of every region.
+    unit : str
+        What is measured one by one (`Readouts.unit`).
+    """
+    figure, every = style.panels(2.6, len(names))
+    for axes, name, ends, true in zip(every, names, np.swapaxes(intervals, 0, 1), truths, strict=True):
+        axes.fill_between(counts, ends[:, 0], ends[:, 1], color=PREDICTED, alpha=0.25, linewidth=0, label="interval")
+        axes.plot(counts, ends.mean(axis=1), "o-", color=PREDICTED, markersize=4, linewidth=1.2, label="its middle")
+        if true is not None:
+            axes.axhline(true, color=ACTUAL, linestyle="--", linewidth=1.2, label="true")
+        style.panel_title(axes, style.plain_text(name))
+        style.label_axes(axes, f"measured {unit}s", "image units")
+        axes.grid(axis="y", color=style.GRID, linewidth=0.6)
+    style.legend_above(figure, 3, every[0])
+    return figure
+
+
 def innovation_course(
     order: Values, predicted: Values, measured: Values, running: Values, noise: Values | None, unit: str, axis: str
 ) -> Figure:

@@ -1,0 +1,57 @@
+"""What a report says of regions that were to be known: their intervals at every look, and the truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mri_design.design.trace import StopRule
+from mri_design.evaluation.run_folder import RunFolder
+from mri_design.experiment.extent import lines_expected
+from mri_design.runs.design import DesignResult
+
+FILE = "intervals.csv"
+USUAL = 0.05
+"""Relative error that one would ask of a whole image, to compare with."""
+
+
+def region_facts(folder: RunFolder, result: DesignResult) -> dict[str, Any]:
+    """Write intervals.csv, a row for every look and region; return what regions.html.j2 shows of them."""
+    regions, within, trace = result.regions, result.request.recipe.design.within, result.trace
+    if regions is None or within is None:
+        folder.remove(FILE)
+        return {"regions": None}
+    image, reference = result.images[0].reconstruction, result.known.shown_reference
+    means = regions.measured(image, reference)
+    steps = [*trace.steps, *([trace.declined] if trace.declined is not None else [])]
+    forecasts = [(len(trace.start) + at, step.forecast) for at, step in enumerate(steps)]
+    looks = {count: one.intervals for count, one in forecasts if one.intervals is not None}
+    looks[len(trace.lines)] = regions.intervals(image)
+    rows = [
+        {
+            "lines": count,
+            "region": mean.name,
+            "from": middle - half,
+            "to": middle + half,
+            "middle": middle,
+            "half_of_length": half,
+            "relative": half / brightness if brightness else None,
+            **({} if mean.true is None else {"true": mean.true}),
+        }
+        for count, look in looks.items()
+        for mean, (middle, half, brightness) in zip(means, look.tolist(), strict=True)
+    ]
+    folder.write_table(FILE, rows)
+    middles, halves, _ = np.moveaxis(np.array(list(looks.values())), 2, 0)
+    place = int(np.argmax(within.lengths(looks[len(trace.lines)])))
+    return {
+        "regions": regions,
+        "within": within,
+        "measured_regions": means,
+        "looks": list(looks),
+        "interval_ends": np.stack([middles - halves, middles + halves], axis=-1),
+        "least_known": means[place],
+        "whole_image": lines_expected(trace, StopRule(USUAL, by_image=True), trace.n_lines),
+        "usual_error": USUAL,
+    }
