@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.design.trace import Within
 from mri_design.errors import InputError
-from mri_design.evidence.regions import RegionMean, named_regions, region_means
+from mri_design.evidence.regions import Distances, RegionMean, named_regions, region_means
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.reconstruction import Image
 from mri_design.model.slice import SliceModel
@@ -109,12 +109,15 @@ class Regions:
         Pairs of regions whose difference is.
     level : float
         Of the intervals.
+    distances : Distances, optional
+        Of regions like these; by default those that are shipped.
     """
 
     masks: Mapping[str, NDArray[np.bool_]]
     means: tuple[str, ...] = ()
     differences: tuple[tuple[str, str], ...] = ()
     level: float = 0.9
+    distances: Distances | None = None
 
     def measured(self, image: Image, truth: Array | None = None) -> list[RegionMean]:
         """Means and differences that are to be known, of an image with draws; ``truth`` has its modulus."""
@@ -122,6 +125,7 @@ class Regions:
         stacked = {name: inside[np.newaxis] for name, inside in self.masks.items()}
         truths = None if truth is None else truth[np.newaxis]
         found = region_means(stacked, image.image[np.newaxis], image.draws[np.newaxis], truths)
+        found = [replace(one, distances=self.distances) for one in found]
         by_name = {one.name: one for one in found}
         pairs = [by_name[a].minus(by_name[b], f"{a} - {b}", together=True) for a, b in self.differences]
         return [*(by_name[name] for name in self.means), *pairs]
