@@ -71,6 +71,7 @@ from .trace import DesignTrace as DesignTrace
 from .trace import Forecast as Forecast
 from .trace import StopFact as StopFact
 from .trace import StopRule as StopRule
+from .trace import Within as Within
 from .training import LBCS as LBCS
 from .training import Evaluate as Evaluate
 from .training import Exchange as Exchange

@@ -30,8 +30,8 @@ USUAL_DRAWS = 32
 """Draws behind the images of which distances are known."""
 
 
-PIXELS, SIZES, LEAST = 100.0, (10.0, 400.0), 0.05
-"""Size of a usual region, sizes between which distances depend on it, and the least distance that counts for that."""
+PIXELS, SIZES, LEAST = 100.0, (10.0, 400.0), 1e-3
+"""Size of a usual region, sizes between which distances depend on it, and what shorter distances count as in that."""
 
 
 @briefly
@@ -68,12 +68,12 @@ class Distances:
     ) -> Distances:
         """The quantiles of some regions' distances, of their sizes and weights, (region,) each.
 
-        The power is that of a straight line through the mean logarithms of distances, those next to none left out.
+        The power is that of a straight line through the logarithms of distances.
         """
         weights, away = np.ones(len(distances)) if weights is None else weights, np.abs(distances)
         size = np.log(np.clip(pixels, *SIZES) / PIXELS)
-        seen = (away > LEAST) & bool(np.ptp(size))
-        power = np.polyfit(size[seen], np.log(away[seen]), 1, w=np.sqrt(weights[seen]))[0] if seen.any() else 0.0
+        known = np.log(np.maximum(away, LEAST))
+        power = np.polyfit(size, known, 1, w=np.sqrt(weights))[0] if np.ptp(size) else 0.0
         away = away / np.exp(power * size)
         order = np.argsort(away)
         found = np.interp(LEARNT_LEVELS, np.cumsum(weights[order]) / weights.sum(), away[order])

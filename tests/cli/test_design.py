@@ -222,3 +222,50 @@ def test_spokes_end_by_the_error_of_their_image(run: Run, tmp_path: Path) -> Non
     run("design", "scan.npz", *QUICK, *words, code=(0, 4))
     looked = [float(row["image_error"]) for row in rows(out / "shots.csv") if row["image_error"]]
     assert looked and all(error > 0.12 for error in looked) and settings(out)["error"]["predicted"] <= 0.12
+
+
+REGION = np.zeros((24, 20), dtype=int)
+REGION[9:13, 8:12] = 1
+
+
+def test_a_design_ends_when_a_region_is_known_and_after_a_resume_too(run: Run, tmp_path: Path) -> None:
+    """intervals.csv has every look; the region measured in the image of the run is the last of them."""
+    np.save(tmp_path / "lesion.npy", REGION)
+    wanted = ("--region", tmp_path / "lesion.npy", "--until-interval", "3%", "--level", "80%")
+    asked, out, again = ("design", "scan.npz", *QUICK, "--start", 4, *wanted), tmp_path / "x", tmp_path / "y"
+    run(*asked, "--out", out)
+    looks = rows(out / "intervals.csv")
+    assert float(looks[-1]["relative"]) <= 0.03 < float(looks[0]["relative"])
+    assert int(looks[-1]["lines"]) == len(manifest(out)["lines"]) < 24 and {row["region"] for row in looks} == {
+        "lesion"
+    }
+    assert np.load(out / "draws.npy").shape[0] == 32
+    with stopping(design_run, "concluded", 0):
+        run(*asked, "--out", again, code=130)
+    run(*asked, "--out", again, "--resume")
+    for name in ("recon.npy", "draws.npy"):
+        np.testing.assert_array_equal(np.load(out / name), np.load(again / name))
+    assert rows(again / "intervals.csv") == looks
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--region", "lesion.npy"),
+        ("--until-interval", "3%"),
+        ("--region", "lesion.npy", "--until-interval", "3%", "-s", "reconstruction.method=map"),
+        ("--region", "lesion.npy", "--until-interval", "3%", "--strategy", "vd-polynomial"),
+        ("--region", "lesion.npy", "--until-interval", "0.01%"),
+        ("--region", "lesion.npy", "--until-interval", "3"),
+        ("--region", "none.npy", "--until-interval", "3%"),
+        ("--difference", "lesion.npy", "air.npy", "--until-interval", "3%"),
+    ],
+)
+def test_regions_that_cannot_be_known_are_refused_before_anything_is_chosen(
+    run: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    np.save(tmp_path / "lesion.npy", REGION)
+    np.save(tmp_path / "air.npy", np.roll(REGION, (12, 10), axis=(0, 1)))
+    paths = [tmp_path / word if word.endswith(".npy") else word for word in words]
+    run("design", "scan.npz", *QUICK, *paths, "--out", tmp_path / "x", code=(2, 3))
+    assert not (tmp_path / "x" / "recon.npy").exists()

@@ -19,6 +19,7 @@ from mri_design.design import (
     InformationGain,
     LowPass,
     StopRule,
+    Within,
 )
 from mri_design.model import PosteriorPrecision
 from mri_design.readouts import LineConstraints
@@ -251,6 +252,59 @@ def test_looks_lie_apart_and_the_last_is_at_the_end() -> None:
     ).trace
     assert trace.closing is not None and trace.closing.image_error == 0.55
     assert looked[-1] == 38 and all(later - earlier > 1 for earlier, later in pairwise(looked[:-1]))
+
+
+def known(*halves: float, error: float = NAN) -> Forecast:
+    """Intervals of these half lengths, around 2 units in regions of that brightness."""
+    return changed(step(error), intervals=np.array([(2.0, half, 2.0) for half in halves]))
+
+
+def test_a_design_ends_when_all_intervals_are_short_enough() -> None:
+    share, absolute = StopRule(within=Within(0.1)), StopRule(within=Within(0.1, relative=False))
+    for rule, ends, not_yet, code in ((share, 0.2, 0.21, "interval"), (absolute, 0.1, 0.11, "length")):
+        assert rule(known(0.01, ends)) and not rule(known(0.01, not_yet)) and not rule(step(0.01, 0.1))
+        assert not rule(changed(known(ends), tested=3.0))
+        (fact,) = rule.facts(known(0.01, ends))
+        assert (fact.code, fact.limit) == (code, 0.1) and fact.value == pytest.approx(0.1)
+    nothing = changed(step(), intervals=np.array([(0.0, 0.1, 0.0)]))
+    assert not share(nothing) and absolute(nothing)  # no fraction of nothing
+    assert StopRule(0.05, within=Within(0.1))(step(0.04))  # either ends it
+
+
+@pytest.mark.parametrize(("length", "relative"), [(0.0, True), (-1.0, False), (1.0, True), (NAN, False)])
+def test_intervals_that_cannot_be_are_refused(length: float, relative: bool) -> None:
+    with refused("until_interval"):
+        Within(length, relative)
+
+
+@pytest.mark.parametrize(
+    ("now", "lines", "asks"),
+    [(0.10, 4, False), (0.10, 5, True), (0.125, 5, False), (0.125, 10, True), (NAN, 5, True), (NAN, 4, False)],
+)
+def test_regions_are_looked_at_where_their_intervals_may_be_short_enough(now: float, lines: int, asks: bool) -> None:
+    """They were twice as long as wanted, with a predicted error of 20 %, and fall with it."""
+    rule, last = StopRule(within=Within(0.05)), known(0.2, error=0.2)
+    assert rule.needs_intervals(step(now), last, lines) is asks
+    assert rule.needs_intervals(step(now), None, 0) and not StopRule(0.05).needs_intervals(step(now), None, 0)
+    assert not rule.needs_intervals(changed(step(now), tested=3.0), None, 0)
+
+
+def test_a_design_looks_at_its_regions_every_fifth_line_at_most() -> None:
+    one, looked = make_slice(shape=(64, 16)), []
+
+    def intervals(slices: Sequence[md.SliceModel], state: DesignState) -> np.ndarray:
+        looked.append(len(state.trace.lines))
+        return np.array([(1.0, 0.3 / len(looked), 1.0)])
+
+    engine = DesignEngine(Calibrated(), FAST, intervals=intervals)
+    start = engine.begin([one], md.readouts.centre_lines(one.measured, 8))
+    trace = engine.run([one], start, 60, stop=StopRule(within=Within(0.1), fewest=2)).trace
+    assert looked[0] == 10 and len(looked) == 3 and trace.declined is not None
+    assert all(5 <= later - earlier <= 10 for earlier, later in pairwise(looked))
+    seen = [len(start.trace.lines) + n for n, each in enumerate(trace.steps) if each.forecast.intervals is not None]
+    assert seen == looked[:-1] and len(trace.lines) == looked[-1]
+    same = engine.run([one], start, len(trace.lines)).trace  # looking changes no line
+    assert same.lines == trace.lines and len(looked) == 3
 
 
 @pytest.mark.parametrize("block", [1, 2])

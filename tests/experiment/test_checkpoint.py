@@ -19,6 +19,7 @@ SCORES = np.array([np.nan, 4.0, 2.0, np.nan, 1.0])
 VALUES = {
     **{"scores": SCORES, "expected": np.arange(5.0), "corrected": np.ones(5), "information": 1.5, "pending": 2},
     **{"image_energy": 2.5, "least_error": 0.25, "recent_fall": 0.125, "image_error": 0.0625, "tested": 6.0},
+    "intervals": np.array([[1.0, 0.5, 2.0]]),
     **{"side_information_weight": 0.875, "predicted_energy": 4.5, "actual_energy": 5.5, "converged": False},
     **{"matvecs": 7, "seconds": 8.5},
 }

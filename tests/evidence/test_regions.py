@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from mri_design.runs.measure import named_regions, region_means
+from mri_design.evidence import regions as module
+from mri_design.evidence.regions import Distances, RegionMean, named_regions, region_means, shipped_distances
+from mri_design.runs.measure import row_of
 from tests.refusals import refuses
 
 SIDE, COUNT = 12, 2000
@@ -37,19 +39,22 @@ def test_pixels_that_move_together_count_in_a_mean_and_not_in_a_difference(image
     assert apart.sd == pytest.approx(np.sqrt(2 * 0.05**2 + 0.05**2 / 9 + 0.05**2 / 16), rel=far)
     repeated = one.minus(one, "x", together=False)
     assert repeated.value == 0 and repeated.sd == pytest.approx(np.sqrt(2) * one.sd, rel=far)
-    for level, width in ((0.5, 0.674), (0.8, 1.282), (0.95, 1.960)):
+    for level in (0.5, 0.8, 0.95):
         low, high = one.interval(level)
-        assert (high - low) / 2 == pytest.approx(width * one.sd, rel=0.01)
-        assert low + high == pytest.approx(2 * one.value)
-    assert one.row()["error / sd"] == 0 and one.row()["draws"] == COUNT
+        assert (high - low) / 2 == pytest.approx(one.sd * shipped_distances().within(level, one.pixels))
+        assert low + high == pytest.approx(2 * (one.value + one.deviations[0].mean()))
+    assert row_of(one)["error / sd"] == 0 and row_of(one)["draws"] == COUNT
+    assert (one.brightness, apart.brightness) == (None, max(one.value, two.value))
 
 
 def test_few_draws_make_the_interval_wider_and_the_modulus_of_noise_counts(image: np.ndarray) -> None:
     regions = named_regions((LABELS == 1).astype(int))
     (few,) = region_means(regions, image, draws_of(image)[:, :5])
-    low, high = few.interval(0.95)
-    assert (high - low) / 2 == pytest.approx(2.776 * few.sd, rel=1e-3)  # t of four degrees of freedom
-    assert few.name == "region" and few.true is None and "error / sd" not in few.row()
+    usual = shipped_distances().within(0.95, few.pixels) * few.sd
+    assert few.half_length(0.95) == pytest.approx(
+        usual * 2.776 / 2.040, rel=1e-3
+    )  # t of 4 and of 31 degrees of freedom
+    assert few.name == "region" and few.true is None and "error / sd" not in row_of(few)
     rng = np.random.default_rng(0)
     dark = np.zeros((2, SIDE, SIDE), dtype=complex)
     noise = rng.normal(size=(COUNT, SIDE, SIDE)) + 1j * rng.normal(size=(COUNT, SIDE, SIDE))
@@ -64,3 +69,33 @@ def test_what_cannot_be_measured_is_named(image: np.ndarray) -> None:
     for field, asked, some in (("draws", regions, draws[:, :3]), ("lesion", nothing, draws)):
         refuses(field, region_means, asked, image, some)
     refuses("draws", region_means, regions, image, np.where(draws == draws[0, 0, 2, 2], np.nan, draws))
+
+
+def test_quantiles_are_those_of_the_regions_that_taught() -> None:
+    """Whose distances are Gaussian, and twice as large for regions of a sixteenth of the pixels."""
+    rng = np.random.default_rng(0)
+    pixels = np.repeat([25.0, 100.0, 400.0], 40_000)
+    away = rng.normal(size=pixels.size) * (pixels / 100) ** -0.25
+    taught = Distances.of(away, pixels)
+    assert taught.power == pytest.approx(-0.25, abs=0.01)
+    for level in (0.5, 0.75, 0.9, 0.95, 0.98, 0.99):  # between and beyond those that are kept
+        held = np.abs(away) <= taught.within(level, pixels)
+        assert held.mean() == pytest.approx(level, abs=0.005)
+        assert held[:40_000].mean() == pytest.approx(level, abs=0.01)
+    doubled = np.where(np.arange(away.size) % 2, 2 * away, away)
+    weights = np.where(np.arange(away.size) % 2, 0.0, 1.0)
+    assert Distances.of(doubled, pixels, weights).within(0.9) == pytest.approx(taught.within(0.9), rel=0.02)
+
+
+def test_an_interval_lies_where_the_draws_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The truth is there, and as far from their mean as their scatter is: nine of ten intervals hold it."""
+    rng, held = np.random.default_rng(0), []
+    monkeypatch.setattr(module, "shipped_distances", lambda: Distances((0.9,), (1.645,)))
+    for _ in range(3000):
+        shift = 0.01 * rng.normal()  # of the image from the draws
+        one = RegionMean("x", 100, 1.0 - shift, (shift + 0.05 * rng.normal(size=32),), 1 + 0.05 * rng.normal())
+        low, high = one.interval(0.9)
+        held.append(low <= one.true <= high)
+        assert (high - low) / 2 == pytest.approx(one.half_length(0.9))
+        assert one.distance == pytest.approx((one.middle - one.true) / one.sd)
+    assert np.mean(held) == pytest.approx(0.9, abs=0.02)
