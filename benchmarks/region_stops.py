@@ -19,14 +19,14 @@ import numpy as np
 from error_bars import learnt_without
 from parts.error_cases import SPLITS, Case, case_of
 from parts.pages import put_table
-from regions import OUT, Known, anatomy, discs
+from regions import OUT, Known, anatomy
 from regions import read_rows as read_regions
 
 from mri_design.design.trace import StopRule, Within
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.evidence import error_bars
-from mri_design.evidence.regions import Distances
+from mri_design.evidence.regions import Distances, discs
 from mri_design.experiment.design import DesignOptions, ImageErrors, run_design
 from mri_design.experiment.regions import DRAWS, Regions
 
@@ -87,7 +87,7 @@ def measure(data: Path, numbers: range, encodings: Sequence[str]) -> None:
                 case = case_of(data, split, encoding, number)
                 model = learnt_without([case.group])
                 error_bars.shipped_squared_error_model = lambda model=model: model  # type: ignore[assignment, misc]
-                rows += designed(case, number, known.taught(scales, case.group))
+                rows += designed(case, number, known.without(scales, case.group))
                 write_csv(path, rows)
                 print(split, encoding, number, case.name, flush=True)
 

@@ -28,35 +28,17 @@ from parts.pages import put_table
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.evidence import regions
 from mri_design.evidence.error_bars import shipped_squared_error_model
-from mri_design.evidence.regions import Distances, region_means
+from mri_design.evidence.regions import AREAS, Distances, discs, region_means
 from mri_design.experiment.reconstruction import Image, image_rng, reconstruct_prepared
-from mri_design.operators.base import Array
 
 OUT = Path(__file__).parents[1] / "results" / "regions"
 JSON = Path(regions.__file__).with_name("region_distances.json")
-AREAS, DISCS, EDGE, BRIGHT, DRAWS = (20, 50, 100, 200), 8, 8, 0.15, 32
-"""Pixels of discs, how many of each size, their distance from the image's edge, least brightness, and draws."""
+DRAWS = 32
+"""Of every image."""
 
 
 KEY = ("split", "encoding", "number")
 """Columns that name an image."""
-
-
-def discs(truth: Array, area: int, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
-    """Some where the truth is bright; fewer where hardly anything is."""
-    found: list[NDArray[np.bool_]] = []
-    least = BRIGHT * np.percentile(np.abs(truth), 99.5)
-    rows, columns = np.mgrid[: truth.shape[0], : truth.shape[1]]
-    for _ in range(500):
-        row, column = rng.uniform(EDGE, np.array(truth.shape) - EDGE)
-        nearest = np.argsort(np.hypot(rows - row, columns - column), axis=None, kind="stable")[:area]
-        inside = np.zeros(truth.shape, dtype=bool)
-        inside.flat[nearest] = True
-        if np.abs(truth[inside]).mean() > least:
-            found.append(inside)
-        if len(found) == DISCS:
-            break
-    return found
 
 
 def rows_of(case: Case, made: Image, rng: np.random.Generator) -> list[Row]:
@@ -129,10 +111,19 @@ class Known:
         weights = 1 / np.sqrt(counts[np.searchsorted(names, texts["group"])])
         return cls((error + bias) / sd, weights, texts)
 
-    def taught(self, scales: NDArray[np.float64], group: str = "") -> Distances:
-        """What all subjects teach but one, whose errors are so many times as large as their standard deviations say."""
-        others = self.texts["group"] != group
-        return Distances.of((self.distances / scales)[others], self.pixels[others], self.weights[others])
+    def taught(self, scales: NDArray[np.float64], of: NDArray[np.bool_] | None = None) -> Distances:
+        """What some regions teach, whose errors are so many times as large as their standard deviations say."""
+        chosen = np.ones(len(scales), dtype=bool) if of is None else of
+        return Distances.of((self.distances / scales)[chosen], self.pixels[chosen], self.weights[chosen])
+
+    def without(self, scales: NDArray[np.float64], group: str) -> Distances:
+        """What all subjects but one teach."""
+        return self.taught(scales, self.texts["group"] != group)
+
+    @property
+    def shown(self) -> NDArray[np.str_]:
+        """`anatomy` of every region."""
+        return np.array([anatomy(*pair) for pair in zip(self.texts["name"], self.texts["group"], strict=True)])
 
     @property
     def pixels(self) -> NDArray[np.float64]:
@@ -166,7 +157,7 @@ def groups_of(known: Known) -> dict[str, NDArray[np.bool_]]:
     texts = known.texts
     kinds = np.array([name.split(",")[0] for name in texts["encoding"]])
     coils, pixels = texts["coils"].astype(int), texts["pixels"].astype(int)
-    shown = np.array([anatomy(*pair) for pair in zip(texts["name"], texts["group"], strict=True)])
+    shown = known.shown
     found = {name: shown == name for name in ("3 T", "low field", "heart", "wrist", "head sag", "raw")}
     found |= {"one coil, lines": (coils == 1) & (kinds == "lines"), "8 coils and more": coils >= 8}
     found |= {"planes": kinds == "plane", "spokes and spirals": kinds == "shots", "companion": kinds == "companion"}
@@ -184,7 +175,7 @@ def targets(known: Known) -> None:
     away = np.abs(known.distances / scales)
     within = {level: np.zeros(len(away)) for level in levels}
     for group in np.unique(known.texts["group"]):
-        taught, own = known.taught(scales, group), known.texts["group"] == group
+        taught, own = known.without(scales, group), known.texts["group"] == group
         for level in levels:
             within[level][own] = taught.within(level, known.pixels[own])
     images = np.array([" ".join(key) for key in zip(*(known.texts[n] for n in KEY), strict=True)])
@@ -207,9 +198,29 @@ def targets(known: Known) -> None:
             }
         )
     put_table(OUT / "README.md", "Coverage", table)
+    put_table(OUT / "README.md", "Calibrated on the same anatomy", of_anatomies(known, scales))
     write_csv(OUT / "coverage.csv", table)
     mean, least = np.mean([covered[name] for name in WANTED]), min(WANTED, key=covered.__getitem__)
     print(f"90 % intervals: {mean:.1%} in the mean of six groups, least {covered[least]:.1%} ({least})")
+
+
+def of_anatomies(known: Known, scales: NDArray[np.float64]) -> list[Row]:
+    """90 % intervals by other subjects of the same anatomy, kind of readouts, and one coil or several, where there are.
+
+    It is what ``--calibrated-on`` does with scans of the same kind, but for its masks, which are the same then.
+    """
+    texts, away, table = known.texts, np.abs(known.distances / scales), list[Row]()
+    kinds = np.char.add(known.shown, np.array([f", {name.partition(', d')[0]}" for name in texts["encoding"]]))
+    for kind in np.unique(kinds):
+        groups, held, usual = np.unique(texts["group"][kinds == kind]), list[bool](), list[bool]()
+        for group in groups if len(groups) > 1 else ():
+            own, others = (kinds == kind) & (texts["group"] == group), (kinds == kind) & (texts["group"] != group)
+            held += (away[own] <= known.taught(scales, others).within(0.9, known.pixels[own])).tolist()
+            usual += (away[own] <= known.without(scales, group).within(0.9, known.pixels[own])).tolist()
+        if held:
+            row: Row = {"regions": kind, "subjects": len(groups), "number": len(held)}
+            table.append(row | {"by their kind": f"{np.mean(held):.0%}", "by all others": f"{np.mean(usual):.0%}"})
+    return table
 
 
 def learn(known: Known) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.brief import briefly
 from mri_design.errors import InputError, number_array
 from mri_design.evaluation.tables import Row, percent
+from mri_design.evidence.regions import Distances
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.scan.data import KSpaceData
@@ -444,15 +445,24 @@ class Coverage:
         further image has at least, on the mean over all that may come: level n / (n + 1).
     refused : tuple of str
         What is no part of the group, and why.
+    regions : Distances, optional
+        How far the means of regions were from the truth, where the images have draws.
     """
 
     group: str
     images: tuple[str, ...]
     radii: tuple[Mapping[str, float], ...]
     refused: tuple[str, ...] = ()
+    regions: Distances | None = None
 
     @classmethod
-    def of(cls, group: str, scores: Mapping[str, Array], refused: Sequence[str] = ()) -> Self:
+    def of(
+        cls,
+        group: str,
+        scores: Mapping[str, Array],
+        refused: Sequence[str] = (),
+        discs: Sequence[NDArray[np.float64]] = (),
+    ) -> Self:
         """The radii of some images.
 
         Parameters
@@ -463,6 +473,8 @@ class Coverage:
             `scores` of every image, by its name; all of one size.
         refused : sequence of str
             See the fields.
+        discs : sequence of float arrays, shape (disc, 2)
+            Of every image, `distances_of_discs`.
 
         Raises
         ------
@@ -472,12 +484,18 @@ class Coverage:
         if len(scores) < FEWEST:
             raise InputError(f"images of {group}", str(len(scores)), f"at least {FEWEST}")
         every = np.stack([image.ravel() for image in scores.values()])
-        return cls(group, tuple(scores), tuple(_radius_of(group, every, level) for level in LEVELS), tuple(refused))
+        radii, known = (
+            tuple(_radius_of(group, every, level) for level in LEVELS),
+            np.concatenate([*discs, np.empty((0, 2))]),
+        )
+        regions = Distances.of(*known.T) if len(known) else None
+        return cls(group, tuple(scores), radii, tuple(refused), regions)
 
     @classmethod
     def from_settings(cls, kept: Mapping[str, Any]) -> Self:
         """What `as_settings` has written."""
-        return cls(str(kept["group"]), tuple(kept["images"]), tuple(kept["radii"]), tuple(kept["refused"]))
+        regions = Distances.kept(kept["regions"]) if kept.get("regions") else None
+        return cls(str(kept["group"]), tuple(kept["images"]), tuple(kept["radii"]), tuple(kept["refused"]), regions)
 
     def as_settings(self) -> dict[str, object]:
         """All fields for a manifest, with a summary in words."""

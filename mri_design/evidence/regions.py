@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -63,6 +64,12 @@ class Distances:
         return np.asarray(usual * (np.clip(pixels, *SIZES) / PIXELS) ** self.power)
 
     @classmethod
+    def kept(cls, stored: Mapping[str, Any]) -> Distances:
+        """From the table of a file."""
+        levels, quantiles = (tuple(map(float, stored[name])) for name in ("levels", "quantiles"))
+        return cls(levels, quantiles, float(stored["power"]))
+
+    @classmethod
     def of(
         cls, distances: NDArray[np.float64], pixels: NDArray[np.float64], weights: NDArray[np.float64] | None = None
     ) -> Distances:
@@ -88,8 +95,7 @@ LEARNT_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)
 def shipped_distances() -> Distances:
     """Those that ``benchmarks/regions.py learn`` found."""
     text = resources.files("mri_design.evidence").joinpath("region_distances.json").read_text("utf-8")
-    kept = json.loads(text)
-    return Distances(tuple(kept["levels"]), tuple(kept["quantiles"]), kept["power"])
+    return Distances.kept(json.loads(text))
 
 
 @briefly
@@ -253,3 +259,43 @@ def region_means(
         )
         for name, inside in regions.items()
     ]
+
+
+AREAS, DISCS, EDGE, BRIGHT, TRIALS = (20, 50, 100, 200), 8, 8, 0.15, 500
+"""Pixels of discs, how many of each size, their distance from the image's edge in pixels, and their least brightness as
+a part of the 99.5th percentile; places that are tried."""
+
+
+def discs(truth: Array, area: int, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
+    """Discs of an area in pixels where an image (ky, kx) is bright, `DISCS` of them; fewer where hardly anything is."""
+    found, size = list[NDArray[np.bool_]](), np.abs(truth)
+    least, ends = BRIGHT * np.percentile(size, 99.5), np.array(truth.shape)
+    rows, columns = np.ogrid[: truth.shape[0], : truth.shape[1]]
+    for _ in range(TRIALS if (ends > 2 * EDGE).all() and area <= truth.size else 0):
+        row, column = rng.uniform(EDGE, ends - EDGE)
+        nearest = np.argsort(np.hypot(rows - row, columns - column), axis=None, kind="stable")[:area]
+        inside = np.zeros(truth.shape, dtype=bool)
+        inside.flat[nearest] = True
+        if size[inside].mean() > least:
+            found.append(inside)
+        if len(found) == DISCS:
+            break
+    return found
+
+
+def distances_of_discs(image: Array, draws: Array, truth: Array, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Distances and sizes of discs of all `AREAS` in an image whose truth is known, (disc, 2).
+
+    Parameters
+    ----------
+    image, truth : complex arrays, shape (ky, kx)
+        In the same units.
+    draws : complex array, shape (draw, ky, kx)
+        Of the image.
+    rng : numpy Generator
+        Puts the discs.
+    """
+    named = {f"{area} {n}": one for area in AREAS for n, one in enumerate(discs(truth, area, rng))}
+    stacked = {name: inside[np.newaxis] for name, inside in named.items()}
+    found = region_means(stacked, image[np.newaxis], draws[np.newaxis], truth[np.newaxis])
+    return np.array([(mean.distance, mean.pixels) for mean in found]).reshape(-1, 2)

@@ -102,7 +102,9 @@ def means_of(run: StoredRun, mask: RegionMask, against: RegionMask | None = None
     regions = regions_of(run, mask)
     if against is not None:
         regions["against"] = np.logical_or.reduce(list(regions_of(run, against).values()))
-    means = region_means(regions, run.image, run.draws, run.reference)
+    known = None if run.coverage is None else run.coverage.regions
+    found = region_means(regions, run.image, run.draws, run.reference)
+    means = [replace(mean, distances=known) for mean in found]
     pairs = combinations(means, 2) if len(means) <= _MOST_PAIRS else ()
     apart = pairs if against is None else ((one, means[-1]) for one in means[:-1])
     return [*means, *(a.minus(b, f"{a.name} - {b.name}", together=True) for a, b in apart)]

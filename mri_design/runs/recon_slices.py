@@ -20,6 +20,7 @@ from mri_design.errors import InputError, MriDesignError, UsageError, option
 from mri_design.evaluation.metrics import FEWEST, Coverage, error_beyond_noise, scores
 from mri_design.evaluation.plots.pictures import ImagePanel
 from mri_design.evaluation.run_folder import PROGRESS
+from mri_design.evidence.regions import USUAL_DRAWS, distances_of_discs
 from mri_design.experiment import volume
 from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.companion_images import readout_energies, same_readouts
@@ -442,7 +443,8 @@ def coverage_of(
     numbers, name, mask = list(masks), folder.resolve().name, next(iter(masks.values()))
     like = _example(slices.read(numbers[0]), masks)
     files, refused = others[0], list(others[1])
-    recipe = recipe.replacing("reconstruction", draws=0, noise_map=False)
+    draws = USUAL_DRAWS if recipe.reconstruction.draws else 0
+    recipe = recipe.replacing("reconstruction", draws=draws, noise_map=False)
     recipe = replace(recipe, input=replace(recipe.input, noise=None))
     own = [readout_energies(like)[0]]
     for number in {*numbers[1:], slices.count // 2}:
@@ -463,7 +465,7 @@ def coverage_of(
             else:
                 yield path.name, MeasuredSlice(number, data, mask)
 
-    found, count = dict[str, NDArray[np.float32]](), len(files)
+    found, discs, count = dict[str, NDArray[np.float32]](), list[NDArray[np.float64]](), len(files)
     work.progress.show(_STAGE, 0, count)
     shared = Shared(recipe, work.seed, Slices(1), several=False)
     with Workers(shared, max(1, min(work.jobs, count)), work.executor) as workers:
@@ -471,7 +473,8 @@ def coverage_of(
             if isinstance(made, str):
                 refused.append(f"{file} is left out: {made}")
             else:
-                found[file] = made
+                found[file] = made[0]
+                discs.append(made[1])
             work.progress.show(_STAGE, number + 1, count)
     work.progress.show(_STAGE, count, count)
     if len(found) < FEWEST:
@@ -484,7 +487,7 @@ def coverage_of(
         )
     for why in refused:
         work.progress.warn(f"{name}: {why}")
-    return Coverage.of(name, found, refused)
+    return Coverage.of(name, found, refused, discs)
 
 
 def _example(data: KSpaceData | TrajectoryData, masks: Mapping[int, NDArray[np.bool_]]) -> KSpaceData:
@@ -524,8 +527,11 @@ def _unfit(data: KSpaceData | TrajectoryData, like: KSpaceData, mask: NDArray[np
     return ""
 
 
-def _scores(shared: Shared, item: tuple[str, MeasuredSlice]) -> tuple[int, str, NDArray[np.float32] | str]:
-    """Errors of one slice in its standard deviations, or why there are none."""
+_Scores = tuple[NDArray[np.float32], NDArray[np.float64]]
+
+
+def _scores(shared: Shared, item: tuple[str, MeasuredSlice]) -> tuple[int, str, _Scores | str]:
+    """Errors of one slice in its standard deviations, and distances of discs; or why there are none."""
     name, measured = item
     try:
         known, images = images_of(shared, calibrated(shared, measured))
@@ -534,4 +540,7 @@ def _scores(shared: Shared, item: tuple[str, MeasuredSlice]) -> tuple[int, str, 
     made, reference = images[0].reconstruction, known.shown_reference
     assert isinstance(known.scan, KSpaceData) and reference is not None and made.std is not None
     beyond = error_beyond_noise(made.image, made.std, known.scan, reference, known.image_unit, measured.mask)
-    return measured.number, name, scores(beyond, made.std)
+    discs = np.empty((0, 2))
+    if made.draws is not None:
+        discs = distances_of_discs(made.image, made.draws, reference, np.random.default_rng(measured.number))
+    return measured.number, name, (scores(beyond, made.std), discs)

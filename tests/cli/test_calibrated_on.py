@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
+from mri_design.evidence.regions import Distances, shipped_distances
 from mri_design.runs import recon as recon_run
 from tests.cli.folders import Run, manifest, rows, settings
 from tests.interruptions import stopping
@@ -63,6 +64,27 @@ def test_the_radii_are_told_everywhere_and_the_image_is_the_same(run: Run, group
     assert rows(tmp_path / "given" / "coverage.csv") == table
     run(*asked, "--out", tmp_path / "with", "--overwrite", "--no-report", code=(0, 4))
     assert not (tmp_path / "with" / "coverage.csv").exists()
+
+
+def test_intervals_of_regions_are_those_of_the_scans_of_the_folder(run: Run, group: Path, tmp_path: Path) -> None:
+    """Where draws are made; the verb measure and Python go by them."""
+    asked = ("recon", "scan.npz", *WORDS, group.parent / "mask.npy", *QUIETLY, "--draws", 8)
+    inside = np.zeros((24, 20), dtype=int)
+    inside[9:13, 8:12] = 1
+    np.save(tmp_path / "lesion.npy", inside)
+    found = {}
+    for name, more in (("usual", ()), ("with", ("--calibrated-on", group))):
+        run(*asked, *more, "--out", tmp_path / name, code=(0, 4))
+        run("measure", tmp_path / name, "--region", tmp_path / "lesion.npy", "--no-report")
+        found[name] = rows(tmp_path / name / "measures.csv")[0]
+    kept = settings(tmp_path / "with")["coverage"]["regions"]
+    known = Distances.kept(kept)
+    lengths = {name: float(row["to 95 %"]) - float(row["from 95 %"]) for name, row in found.items()}
+    assert found["with"]["sd"] == found["usual"]["sd"]
+    ratio = known.within(0.95, 16) / shipped_distances().within(0.95, 16)
+    assert lengths["with"] / lengths["usual"] == pytest.approx(ratio, rel=1e-3)
+    (mean,) = md.load_run(tmp_path / "with").measure(inside)
+    assert mean.distances == known
 
 
 def test_the_radius_is_that_of_errors_against_true_images_where_these_are_known(work: Path, tmp_path: Path) -> None:
