@@ -362,11 +362,6 @@ def targets(rows: Sequence[Row]) -> None:
         level, found_level = float(row["level"]), float(row["coverage"])
         what = f"coverage after calibration on other subjects, {row['group']}, {row['encoding']}, {level:.0f} %"
         add(what, "within 2 points", f"{found_level:.1f} % of {row['judged']} images", abs(found_level - level) <= 2)
-    regions = {row["group"]: row for row in read_csv_texts(OUT / "regions.csv") if row["what"] == "all"}
-    for name, row in regions.items():
-        rms = float(row["rms modulus"])
-        what = f"means of regions and differences, {name}: error over sd, rms"
-        add(what, "0.85 to 1.15", f"{rms:.2f} of {row['regions']}", 0.85 <= rms <= 1.15)
     stopped = [row for row in read_csv_texts(UNTIL) if row["kind"] == "lines, raw scans" and row["actual over wanted"]]
     ratios = np.array([float(row["actual over wanted"]) for row in stopped])
     share = float(np.mean((ratios >= 0.85) & (ratios <= 1.1)))
