@@ -40,7 +40,8 @@ def designed(case: Case, seed: int, distances: Distances) -> Iterator[Row]:
     recipe = case.recipe.replacing("reconstruction", draws=DRAWS)
     inside = discs(case.truth, AREA, np.random.default_rng([seed, 7]))[0]
     regions = Regions({"disc": inside}, ("disc",), distances=distances)
-    one, true = case.slice_model, float(np.abs(case.truth[inside]).mean())
+    one, unit = case.slice_model, np.abs(case.slice_model.calibrated(case.lines).image_unit)
+    true = float(np.abs(case.truth * unit)[inside].mean())  # in the units of the file, as intervals are
     line = one.candidates.size // one.candidates.grid[0]
     most = round(SHARE * int(one.measured.sum()))
     for wanted, of in [*((each, "region") for each in WITHIN), *((each, "image") for each in ERRORS)]:
@@ -58,7 +59,9 @@ def designed(case: Case, seed: int, distances: Distances) -> Iterator[Row]:
         end = None if trace.declined is None else trace.declined.forecast
         row: Row = {"encoding": case.encoding, "number": case.number, "split": case.split, "group": case.group}
         row |= {"name": case.name, "coils": one.n_coils, "until": f"{of} {wanted:g}"}
-        row |= {"lines": len(trace.lines) / line, "of": one.candidates.grid[0], "ended": int(end is not None)}
+        missed = end is not None and rule.out_of_reach(end)
+        row |= {"lines": len(trace.lines) / line, "of": one.candidates.grid[0]}
+        row |= {"because": "out of reach" if missed else "all measured" if end is None else "reached"}
         if of == "region":
             looked = sum(step.forecast.intervals is not None for step in trace.steps) + (end is not None)
             row |= {"looks": looked}
@@ -120,7 +123,9 @@ def targets() -> None:
     by_case: dict[tuple[str, ...], dict[str, float]] = {}
     for row in rows:
         key = (row["split"], row["encoding"], row["number"])
-        most = float(row["lines"]) if int(row["ended"]) else float(row["of"])
+        if row["because"] == "out of reach":
+            continue
+        most = float(row["lines"]) if row["because"] == "reached" else float(row["of"])
         by_case.setdefault(key, {})[row["until"]] = most / float(row["of"])
     compared = list[Row]()
     for wanted in WITHIN:
