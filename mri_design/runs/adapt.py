@@ -285,15 +285,14 @@ class _Live:
         self._give_up([line for message in earlier["lost"] for line in message["lines"]])
         self._first = self._start()
         self._scan, self._companions = self._calibrated(companions)
-        self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions))
+        model = self._scan.slice_model(0, **self._recipe.slice_settings)
+        self._regions = request.regions_of(self._scan, model, self._first)
+        self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions), self._regions)
         self._watch = DesignWatch(work, keep, self._most, self._looks)
         self._watch.begins(self._scan, self._encoding, request.stop)
-        model = self._scan.slice_model(0, **self._recipe.slice_settings)
         self._slice = replace(model, kspace=model.kspace.copy(), measured=self._measurable, samples=None)
         self._arrivals.changed.update(np.flatnonzero(self._arrivals.arrived).tolist())
         self._fill()
-        self._regions = request.regions_of(self._scan, self._slice, self._first)
-        self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions), self._regions)
         offered = list(zip(companions, self._companions, strict=True))
         steered = steering_image(offered, [self._slice], [0], 1, self._first, self._recipe, work.seed)
         self._strategy, self._steered_by = steered or (request.strategy, "")
@@ -485,7 +484,7 @@ class _Live:
         end = self._watch.end_of(state.trace, self._request.stop, self._encoding)
         result = concluded(self._request, state, end, scan, calibrated, work, None if within else image)
         self._watch.ends(state.trace, result.known, result.images[0], result.status, result.ended)
-        return replace(result, steered_by=self._steered_by, frames=self._watch.frames)
+        return replace(result, steered_by=self._steered_by, frames=self._watch.frames, regions=self._regions)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:
         """Frames around that of the design, as far as their readouts came in the same stream."""

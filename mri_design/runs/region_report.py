@@ -21,7 +21,7 @@ def region_facts(folder: RunFolder, result: DesignResult) -> dict[str, Any]:
     regions, within, trace = result.regions, result.request.recipe.design.within, result.trace
     if regions is None or within is None:
         folder.remove(FILE)
-        return {"regions": None}
+        return {"regions": None, "least_known": None}
     image, reference = result.images[0].reconstruction, result.known.shown_reference
     means = regions.measured(image, reference)
     steps = [*trace.steps, *([trace.declined] if trace.declined is not None else [])]

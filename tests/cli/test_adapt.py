@@ -88,18 +88,27 @@ def blind(work: Path, run: Run) -> list[int]:
     [
         ("scan.npz", "scan.npz", (), ("--recipe", "known.toml", "--start", 6, "--until-error", 0.17)),
         (
+            "scan.npz",
+            "scan.npz",
+            (),
+            ("--recipe", "known.toml", "--start", 6, "--region", "lesion.npy", "--until-interval", "4%"),
+        ),
+        (
             "coils.h5",
             "coils.npz",
             ("--noise", 3, "--shuffle"),
             ("--recipe", "quick.toml", "--lines", 20, "--start", 16, "--block", 2),
         ),
     ],
-    ids=["until an error", "coils in blocks"],
+    ids=["until an error", "until a region is known", "coils in blocks"],
 )
 def test_the_decisions_are_those_of_the_replayed_design(
     run: Run, adapt: Adapt, tmp_path: Path, source: str, scan: str, faults: tuple[object, ...], options: tuple[Any, ...]
 ) -> None:
-    replayed = tmp_path / "replayed"
+    replayed, region = tmp_path / "replayed", np.zeros((24, 20), dtype=int)
+    region[9:13, 8:12] = 1
+    np.save(tmp_path / "lesion.npy", region)
+    options = tuple(tmp_path / word if word == "lesion.npy" else word for word in options)
     run("design", source, *options, "--out", replayed, code=0)
     (first, *messages, last), out = adapt(scan, faults, *options)
     asked = [line for message in (first, *messages) for line in message["lines"]]
