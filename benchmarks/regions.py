@@ -114,7 +114,17 @@ class Known:
     def taught(self, scales: NDArray[np.float64], of: NDArray[np.bool_] | None = None) -> Distances:
         """What some regions teach, whose errors are so many times as large as their standard deviations say."""
         chosen = np.ones(len(scales), dtype=bool) if of is None else of
-        return Distances.of((self.distances / scales)[chosen], self.pixels[chosen], self.weights[chosen])
+        kept = (self.distances / scales, self.pixels, self.weights, self.means)
+        return Distances.of(*(each[chosen] for each in kept))
+
+    @property
+    def means(self) -> NDArray[np.bool_]:
+        """Regions that are no differences."""
+        return np.asarray(self.texts["what"] == "mean")
+
+    def away(self, scales: NDArray[np.float64], taught: Distances, own: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Distances of some regions from the middle of their intervals."""
+        return np.abs((self.distances / scales)[own] - taught.shift * self.means[own])
 
     def without(self, scales: NDArray[np.float64], group: str) -> Distances:
         """What all subjects but one teach."""
@@ -172,10 +182,11 @@ WANTED = ("3 T", "low field", "heart", "8 coils and more", "planes", "spokes and
 def targets(known: Known) -> None:
     """Leave out one subject after the other, and write how many intervals hold the truth."""
     scales, levels = known.scales(), (0.5, 0.8, 0.9, 0.95)
-    away = np.abs(known.distances / scales)
+    away = np.zeros(len(scales))
     within = {level: np.zeros(len(away)) for level in levels}
     for group in np.unique(known.texts["group"]):
         taught, own = known.without(scales, group), known.texts["group"] == group
+        away[own] = known.away(scales, taught, own)
         for level in levels:
             within[level][own] = taught.within(level, known.pixels[own])
     images = np.array([" ".join(key) for key in zip(*(known.texts[n] for n in KEY), strict=True)])
@@ -209,14 +220,14 @@ def of_anatomies(known: Known, scales: NDArray[np.float64]) -> list[Row]:
 
     It is what ``--calibrated-on`` does with scans of the same kind, but for its masks, which are the same then.
     """
-    texts, away, table = known.texts, np.abs(known.distances / scales), list[Row]()
+    texts, table = known.texts, list[Row]()
     kinds = np.char.add(known.shown, np.array([f", {name.partition(', d')[0]}" for name in texts["encoding"]]))
     for kind in np.unique(kinds):
         groups, held, usual = np.unique(texts["group"][kinds == kind]), list[bool](), list[bool]()
         for group in groups if len(groups) > 1 else ():
             own, others = (kinds == kind) & (texts["group"] == group), (kinds == kind) & (texts["group"] != group)
-            held += (away[own] <= known.taught(scales, others).within(0.9, known.pixels[own])).tolist()
-            usual += (away[own] <= known.without(scales, group).within(0.9, known.pixels[own])).tolist()
+            for found, taught in ((held, known.taught(scales, others)), (usual, known.without(scales, group))):
+                found += (known.away(scales, taught, own) <= taught.within(0.9, known.pixels[own])).tolist()
         if held:
             row: Row = {"regions": kind, "subjects": len(groups), "number": len(held)}
             table.append(row | {"by their kind": f"{np.mean(held):.0%}", "by all others": f"{np.mean(usual):.0%}"})

@@ -48,11 +48,15 @@ class Distances:
         Standard deviations within which that share of the regions of `PIXELS` has its truth.
     power : float
         Of the size of a region: standard deviations are too small for small regions, where it is below 0.
+    shift : float
+        Standard deviations by which the mean of the draws of a region is above the truth in the middle, from which
+        these are; below 0, as it is too dark still. It cancels in differences.
     """
 
     levels: tuple[float, ...]
     quantiles: tuple[float, ...]
     power: float = 0.0
+    shift: float = 0.0
 
     def within(self, level: float, pixels: float | NDArray[np.float64] = PIXELS) -> NDArray[np.float64]:
         """The quantile of a level for regions of a size, shape of ``pixels``.
@@ -67,24 +71,37 @@ class Distances:
     def kept(cls, stored: Mapping[str, Any]) -> Distances:
         """From the table of a file."""
         levels, quantiles = (tuple(map(float, stored[name])) for name in ("levels", "quantiles"))
-        return cls(levels, quantiles, float(stored["power"]))
+        return cls(levels, quantiles, float(stored["power"]), float(stored["shift"]))
 
     @classmethod
     def of(
-        cls, distances: NDArray[np.float64], pixels: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+        cls,
+        distances: NDArray[np.float64],
+        pixels: NDArray[np.float64],
+        weights: NDArray[np.float64] | None = None,
+        means: NDArray[np.bool_] | None = None,
     ) -> Distances:
         """The quantiles of some regions' distances, of their sizes and weights, (region,) each.
 
-        The power is that of a straight line through the logarithms of distances.
+        The power is that of a straight line through the logarithms of distances, the shift the median of ``means``,
+        which all are that are no differences.
         """
-        weights, away = np.ones(len(distances)) if weights is None else weights, np.abs(distances)
+        weights = np.ones(len(distances)) if weights is None else weights
+        means = np.ones(len(distances), dtype=bool) if means is None else means
+        shift = _quantiles(distances[means], weights[means], (0.5,))[0] if means.any() else 0.0
+        away = np.abs(distances - shift * means)
         size = np.log(np.clip(pixels, *SIZES) / PIXELS)
         known = np.log(np.maximum(away, LEAST))
         power = np.polyfit(size, known, 1, w=np.sqrt(weights))[0] if np.ptp(size) else 0.0
         away = away / np.exp(power * size)
-        order = np.argsort(away)
-        found = np.interp(LEARNT_LEVELS, np.cumsum(weights[order]) / weights.sum(), away[order])
-        return cls(LEARNT_LEVELS, tuple(found.tolist()), float(power))
+        return cls(LEARNT_LEVELS, _quantiles(away, weights, LEARNT_LEVELS), float(power), shift)
+
+
+def _quantiles(values: NDArray[np.float64], weights: NDArray[np.float64], levels: Sequence[float]) -> tuple[float, ...]:
+    """Quantiles of values that count with weights."""
+    order = np.argsort(values)
+    found = np.interp(levels, np.cumsum(weights[order]) / weights.sum(), values[order])
+    return tuple(found.tolist())
 
 
 LEARNT_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)
@@ -154,8 +171,9 @@ class RegionMean:
 
     @property
     def middle(self) -> float:
-        """Mean of the draws: where the truth is expected."""
-        return self.value + self._shift
+        """Where the truth is expected: at the mean of the draws, shifted by what regions of known truth had to be."""
+        known = self.distances or shipped_distances()
+        return self.value + self._shift - (known.shift * self.sd if self.regions == 1 else 0.0)
 
     def half_length(self, level: float) -> float:
         """Half of the length of the interval of this level."""
@@ -170,7 +188,7 @@ class RegionMean:
     def distance(self) -> float:
         """Standard deviations from the mean of the draws to the truth; NaN where that is not known."""
         known = self.true is not None and self.sd > 0
-        return (self.middle - float(self.true or 0)) / self.sd if known else float("nan")
+        return (self.value + self._shift - float(self.true or 0)) / self.sd if known else float("nan")
 
     def minus(self, other: RegionMean, name: str, *, together: bool) -> RegionMean:
         """The difference to another mean, of the same draws (``together``) or of an image that is independent."""
