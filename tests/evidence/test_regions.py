@@ -39,10 +39,12 @@ def test_pixels_that_move_together_count_in_a_mean_and_not_in_a_difference(image
     assert apart.sd == pytest.approx(np.sqrt(2 * 0.05**2 + 0.05**2 / 9 + 0.05**2 / 16), rel=far)
     repeated = one.minus(one, "x", together=False)
     assert repeated.value == 0 and repeated.sd == pytest.approx(np.sqrt(2) * one.sd, rel=far)
+    shipped = shipped_distances()
     for level in (0.5, 0.8, 0.95):
         low, high = one.interval(level)
-        assert (high - low) / 2 == pytest.approx(one.sd * shipped_distances().within(level, one.pixels))
-        assert low + high == pytest.approx(2 * (one.value + one.deviations[0].mean()))
+        assert (high - low) / 2 == pytest.approx(one.sd * shipped.within(level, one.pixels))
+        assert (low + high) / 2 == pytest.approx(one.value + one.deviations[0].mean() - shipped.shift * one.sd)
+        assert sum(apart.interval(level)) / 2 == pytest.approx(apart.value + apart.deviations[0].mean())  # it cancels
     assert row_of(one)["error / sd"] == 0 and row_of(one)["draws"] == COUNT
     assert (one.brightness, apart.brightness) == (None, max(one.value, two.value))
 
@@ -85,6 +87,10 @@ def test_quantiles_are_those_of_the_regions_that_taught() -> None:
     doubled = np.where(np.arange(away.size) % 2, 2 * away, away)
     weights = np.where(np.arange(away.size) % 2, 0.0, 1.0)
     assert Distances.of(doubled, pixels, weights).within(0.9) == pytest.approx(taught.within(0.9), rel=0.02)
+    darker = Distances.of(away - 0.3 * weights, pixels, None, weights == 1)  # half of them are means, the others not
+    assert darker.shift == pytest.approx(-0.3, abs=0.02) and darker.within(0.9) == pytest.approx(
+        taught.within(0.9), rel=0.02
+    )
 
 
 def test_an_interval_lies_where_the_draws_are(monkeypatch: pytest.MonkeyPatch) -> None:
