@@ -26,10 +26,10 @@ from parts.pages import Kept, put_conditions, put_table
 
 from mri_design.evaluation.run_folder import read_manifest
 from mri_design.evaluation.tables import Row
+from mri_design.evidence.regions import RegionMean, region_means
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.runs.maps import QuantityMap, fit_run
-from mri_design.runs.measure import RegionMean, region_means
 from mri_design.runs.stored_run import read_run
 from mri_design.signals.maps import fit_map
 

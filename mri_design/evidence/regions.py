@@ -51,12 +51,15 @@ class Distances:
     shift : float
         Standard deviations by which the mean of the draws of a region is above the truth in the middle, from which
         these are; below 0, as it is too dark still. It cancels in differences.
+    towards : float
+        Part of the way from the value to the mean of the draws at which that is.
     """
 
     levels: tuple[float, ...]
     quantiles: tuple[float, ...]
     power: float = 0.0
     shift: float = 0.0
+    towards: float = 1.0
 
     def within(self, level: float, pixels: float | NDArray[np.float64] = PIXELS) -> NDArray[np.float64]:
         """The quantile of a level for regions of a size, shape of ``pixels``.
@@ -106,6 +109,10 @@ def _quantiles(values: NDArray[np.float64], weights: NDArray[np.float64], levels
 
 LEARNT_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)
 """Levels of which quantiles are kept."""
+
+
+STUDENT = Distances(LEARNT_LEVELS, (0.682, 0.853, 1.054, 1.309, 1.476, 1.696, 2.040, 2.453), towards=0.0)
+"""Those of errors around the value that are Gaussian, of `USUAL_DRAWS`: the quantiles of Student's t."""
 
 
 @cache
@@ -173,7 +180,7 @@ class RegionMean:
     def middle(self) -> float:
         """Where the truth is expected: at the mean of the draws, shifted by what regions of known truth had to be."""
         known = self.distances or shipped_distances()
-        return self.value + self._shift - (known.shift * self.sd if self.regions == 1 else 0.0)
+        return self.value + known.towards * self._shift - (known.shift * self.sd if self.regions == 1 else 0.0)
 
     def half_length(self, level: float) -> float:
         """Half of the length of the interval of this level."""
@@ -229,13 +236,13 @@ def region_means(
     draws: Sequence[Array] | Array,
     truths: Array | None = None,
 ) -> list[RegionMean]:
-    """Mean moduli of regions.
+    """Mean moduli of regions of images, or means of maps, whose intervals are those of Student's t around the value.
 
     Parameters
     ----------
     regions : mapping of str to bool array, shape (slice, ky, kx)
         By name; they may overlap.
-    images : complex array, shape (slice, ky, kx)
+    images : complex array, or float array of a map, shape (slice, ky, kx)
         The image.
     draws : sequence of arrays, shape (draw, ky, kx)
         Of every slice, those of different slices being independent; only those with regions are used.
@@ -254,18 +261,16 @@ def region_means(
     touched = np.logical_or.reduce([inside.any(axis=(1, 2)) for inside in regions.values()])
     for place in np.flatnonzero(touched).tolist():
         drawn = np.asarray(draws[place])
-        if len(drawn) < FEWEST_DRAWS:
-            cure = f"Reconstruct with more, as {option('draws', '32')}."
-            raise InputError("draws", f"{len(drawn)} of the image", f"{FEWEST_DRAWS} or more", cure)
-        if not np.isfinite(drawn).all():
-            raise InputError("draws", "NaN or infinite values", "finite", "Reconstruct again.")
+        require_several(drawn)
         for name, inside in regions.items():
-            own = np.abs(images[place][inside[place]]).sum(dtype=np.float64)
-            over = np.abs(drawn[:, inside[place]]).sum(axis=1, dtype=np.float64)
+            own = _size(images[place][inside[place]]).sum(dtype=np.float64)
+            over = _size(drawn[:, inside[place]]).sum(axis=1, dtype=np.float64)
+            if not np.isfinite(over).all():
+                raise InputError("draws", "NaN or infinite values", "finite", "Reconstruct again.")
             deviations[name].append((over - own) / np.count_nonzero(inside))
 
     def mean(pixels: Array) -> float:
-        return float(np.mean(np.abs(pixels), dtype=np.float64))
+        return float(np.mean(_size(pixels), dtype=np.float64))
 
     return [
         RegionMean(
@@ -274,9 +279,22 @@ def region_means(
             mean(images[inside]),
             tuple(deviations[name]),
             None if truths is None else mean(truths[inside]),
+            distances=None if np.iscomplexobj(images) else STUDENT,
         )
         for name, inside in regions.items()
     ]
+
+
+def require_several(draws: Array) -> None:
+    """Refuse fewer draws (draw, ...) than standard deviations take."""
+    if len(draws) < FEWEST_DRAWS:
+        cure = f"Reconstruct with more, as {option('draws', '32')}."
+        raise InputError("draws", f"{len(draws)} of the image", f"{FEWEST_DRAWS} or more", cure)
+
+
+def _size(pixels: Array) -> Array:
+    """Moduli of an image, and values of a map as they are."""
+    return np.abs(pixels) if np.iscomplexobj(pixels) else pixels
 
 
 AREAS, DISCS, EDGE, BRIGHT, TRIALS = (20, 50, 100, 200), 8, 8, 0.15, 500

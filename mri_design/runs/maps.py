@@ -15,18 +15,11 @@ from mri_design.errors import InputError, UsageError, option, optional_package
 from mri_design.evaluation import plots
 from mri_design.evaluation.run_folder import RunFolder, read_manifest
 from mri_design.evaluation.tables import read_csv_texts
+from mri_design.evidence.regions import RegionMean, region_means, require_several
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.model.sparsity import SparsityBlock
 from mri_design.runs.export import export_run
-from mri_design.runs.measure import (
-    Measured,
-    RegionMean,
-    means_of,
-    region_means,
-    regions_of,
-    require_draws,
-    require_several,
-)
+from mri_design.runs.measure import Measured, means_of, regions_of, require_draws
 from mri_design.runs.provenance import sentences
 from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.io.atomic import write_bytes

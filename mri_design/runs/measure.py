@@ -104,7 +104,7 @@ def means_of(run: StoredRun, mask: RegionMask, against: RegionMask | None = None
         regions["against"] = np.logical_or.reduce(list(regions_of(run, against).values()))
     known = None if run.coverage is None else run.coverage.regions
     found = region_means(regions, run.image, run.draws, run.reference)
-    means = [replace(mean, distances=known) for mean in found]
+    means = [replace(mean, distances=mean.distances or known) for mean in found]
     pairs = combinations(means, 2) if len(means) <= _MOST_PAIRS else ()
     apart = pairs if against is None else ((one, means[-1]) for one in means[:-1])
     return [*means, *(a.minus(b, f"{a.name} - {b.name}", together=True) for a, b in apart)]
