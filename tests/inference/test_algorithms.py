@@ -317,10 +317,6 @@ SETTINGS = [
             ((ADMM, IRLS, LBFGS, Automatic), "max_iterations", 0),
             ((MonteCarlo, ControlVariate), "max_iterations", 1),
             ((ADMM, IRLS), "solver_iterations", 1),
-            ((ADMM,), "check", 1),
-            ((ADMM,), "balanced", 0),
-            ((LBFGS,), "window", 1),
-            ((LBFGS,), "history", 0),
             ((MaximumAPosteriori,), "stages", 1),
         )
         for kind in kinds
