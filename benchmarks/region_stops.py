@@ -151,6 +151,7 @@ def targets() -> None:
             )
     put_table(OUT / "README.md", "Lines for a region and for an image", compared)
     found = f"{compared[0]['ratio, median']} ({compared[0]['least, largest']})"
+    put_target("cost of a look over an image with draws", "<= .4", "1: it is one", False)
     put_target("lines for a region's mean to within 2 % over those for an image's error of 5 %", "printed", found, True)
 
 
