@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -75,8 +76,7 @@ class WantedRegions:
         masks, names = dict[str, NDArray[np.bool_]](), list[str]()
         for number, given in enumerate(self.means, 1):
             found = _over(given, place, shape, f"region {number}" if len(self.means) > 1 else "region")
-            masks |= found
-            names += found
+            names += _joined(masks, found)
         pairs = list[tuple[str, str]]()
         for number, pair in enumerate(self.differences, 1):
             sides = list[str]()
@@ -85,8 +85,10 @@ class WantedRegions:
                 if len(found) > 1:
                     wanted = "one region on each side of a difference"
                     raise InputError(next(iter(found)), f"{len(found)} regions", wanted, "Give a mask of one label.")
-                masks |= found
-                sides += found
+                sides += _joined(masks, found)
+            if sides[0] == sides[1]:
+                wanted, cure = "two regions that differ", "Give two masks."
+                raise InputError("difference", f"{sides[0]} less itself", wanted, cure)
             pairs.append((sides[0], sides[1]))
         return Regions(masks, tuple(dict.fromkeys(names)), tuple(pairs), level)
 
@@ -206,5 +208,18 @@ def _over(
     return {each: inside[0] for each, inside in found.items()}
 
 
+def _joined(masks: dict[str, NDArray[np.bool_]], found: Mapping[str, NDArray[np.bool_]]) -> list[str]:
+    """Add regions, and return their names: one that another region has gets a number, and the same region is itself."""
+    names = list[str]()
+    for name, inside in found.items():
+        same = [known for known, mask in masks.items() if np.array_equal(mask, inside)]
+        free = next(
+            each for n in range(1, len(masks) + 2) if (each := name if n == 1 else f"{name} ({n})") not in masks
+        )
+        names += same or [free]
+        masks[names[-1]] = inside
+    return names
+
+
 def _name(given: GivenRegion) -> str:
-    return given.name.partition(".")[0] if isinstance(given, Path) else "array"
+    return re.sub(r"\.[a-zA-Z0-9]+(\.gz)?$", "", given.name) if isinstance(given, Path) else "array"

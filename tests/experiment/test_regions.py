@@ -33,11 +33,26 @@ def one(recipe: md.Recipe) -> SliceModel:
 
 def test_regions_have_names_and_differences_two_of_them(tmp_path: Path) -> None:
     np.save(tmp_path / "lesion.npy", MIDDLE)
-    wanted = WantedRegions((tmp_path / "lesion.npy", TWO), ((MIDDLE, np.roll(MIDDLE, 3)),))
+    pair = np.roll(MIDDLE, 2), np.roll(MIDDLE, 3)
+    wanted = WantedRegions((tmp_path / "lesion.npy", np.roll(TWO, 1, axis=0)), (pair,))
     found = wanted.over(None, SHAPE, 0.9)
     assert found.names == ("lesion", "region 2 1", "region 2 2", "first - second")
     np.testing.assert_array_equal(found.masks["lesion"], MIDDLE == 1)
     assert wanted.files == [str(tmp_path / "lesion.npy")] and bool(wanted) and not WantedRegions()
+
+
+def test_regions_of_equal_names_are_told_apart_and_the_same_region_is_one(tmp_path: Path) -> None:
+    other = np.roll(MIDDLE, 3)
+    for folder, mask in (("a", MIDDLE), ("b", other)):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "t1.lesion.npy", mask)
+    files = (tmp_path / "a" / "t1.lesion.npy", tmp_path / "b" / "t1.lesion.npy")
+    found = WantedRegions(files, (files,)).over(None, SHAPE, 0.9)
+    first, second = "t1.lesion", "t1.lesion (2)"
+    assert found.names == (first, second, f"{first} - {second}") and len(found.masks) == 2
+    np.testing.assert_array_equal(found.masks[second], other == 1)
+    with refused("difference"):
+        WantedRegions((), ((MIDDLE, MIDDLE.astype(bool)),)).over(None, SHAPE, 0.9)
 
 
 @pytest.mark.parametrize(
