@@ -26,9 +26,9 @@ from mri_design.design.trace import StopRule, Within
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.evidence import error_bars
-from mri_design.evidence.regions import Distances, discs
+from mri_design.evidence.regions import USUAL_DRAWS, Distances, discs
 from mri_design.experiment.design import DesignOptions, ImageErrors, run_design
-from mri_design.experiment.regions import DRAWS, Regions
+from mri_design.experiment.regions import Regions
 
 ENCODINGS = ("lines", "lines, coils", "plane")
 AREA, WITHIN, ERRORS, SHARE = 50, (0.02, 0.04), (0.05, 0.1), 0.8
@@ -37,7 +37,7 @@ AREA, WITHIN, ERRORS, SHARE = 50, (0.02, 0.04), (0.05, 0.1), 0.8
 
 def designed(case: Case, seed: int, distances: Distances) -> Iterator[Row]:
     """A row for every wanted interval and every wanted error."""
-    recipe = case.recipe.replacing("reconstruction", draws=DRAWS)
+    recipe = case.recipe.replacing("reconstruction", draws=USUAL_DRAWS)
     inside = discs(case.truth, AREA, np.random.default_rng([seed, 7]))[0]
     regions = Regions({"disc": inside}, ("disc",), distances=distances)
     one, unit = case.slice_model, np.abs(case.slice_model.calibrated(case.lines).image_unit)

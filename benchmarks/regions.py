@@ -28,13 +28,11 @@ from parts.pages import Kept, put_table
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.evidence import regions
 from mri_design.evidence.error_bars import shipped_squared_error_model
-from mri_design.evidence.regions import AREAS, Distances, discs, region_means
+from mri_design.evidence.regions import AREAS, USUAL_DRAWS, Distances, discs, region_means
 from mri_design.experiment.reconstruction import Image, image_rng, reconstruct_prepared
 
 OUT = Path(__file__).parents[1] / "results" / "regions"
 JSON = Path(regions.__file__).with_name("region_distances.json")
-DRAWS = 32
-"""Of every image."""
 
 
 KEY = ("split", "encoding", "number")
@@ -77,7 +75,7 @@ def measure(data: Path, numbers: range, encodings: Sequence[str]) -> None:
                 if (split, encoding, str(number)) in have:
                     continue
                 case = case_of(data, split, encoding, number)
-                recipe = case.recipe.replacing("reconstruction", draws=DRAWS)
+                recipe = case.recipe.replacing("reconstruction", draws=USUAL_DRAWS)
                 made = reconstruct_prepared(case.slice_model, case.lines, "mean", recipe, image_rng(number))
                 rows += rows_of(case, made, np.random.default_rng(number))
                 write_csv(OUT / "regions.csv", rows)

@@ -759,13 +759,15 @@ def _of_a_line(readouts: Readouts) -> int:
     return max(1, readouts.size // readouts.grid[0])
 
 
+def _last_look(trace: DesignTrace, looked: Callable[[Forecast], bool]) -> tuple[int, Forecast | None]:
+    """Lines at the last decision with such a forecast, and the forecast; those of the start where there is none."""
+    forecasts = enumerate((step.forecast for step in trace.steps), len(trace.start))
+    return next(((n, each) for n, each in reversed([*forecasts]) if looked(each)), (len(trace.start), None))
+
+
 def _last_intervals(trace: DesignTrace, readouts: Readouts) -> tuple[Forecast | None, float]:
     """The forecast when the intervals of regions were known last, and lines since then."""
-    forecasts = enumerate((step.forecast for step in trace.steps), len(trace.start))
-    seen = [(count, each) for count, each in forecasts if each.intervals is not None]
-    if not seen:
-        return None, 0
-    count, last = seen[-1]
+    count, last = _last_look(trace, lambda each: each.intervals is not None)
     return last, (len(trace.lines) - count) / _of_a_line(readouts)
 
 
@@ -775,17 +777,15 @@ def _image_ratio(trace: DesignTrace, readouts: Readouts, own_maps: bool) -> floa
     Zero where the design has to look, whatever it predicts: since the last look, or since the start, coil maps were
     made anew (``own_maps``: they are those of the lines measured), or `AT_LEAST` lines have come.
     """
-    forecasts = enumerate((step.forecast for step in trace.steps), len(trace.start))
-    seen = [(n, each) for n, each in forecasts if np.isfinite(each.image_error)]
+    last, seen = _last_look(trace, lambda each: bool(np.isfinite(each.image_error)))
     count, start, line = len(trace.lines), len(trace.start), _of_a_line(readouts)
-    last = seen[-1][0] if seen else start
     renewed = own_maps and map_lines(start, count) > map_lines(start, last)
     if renewed or count - last >= AT_LEAST * line:
         return 0.0
-    if not seen:
+    if seen is None:
         return EXPECTED_RATIO
-    known, more = np.isfinite(seen[-1][1].predicted_error), count - last
+    known, more = np.isfinite(seen.predicted_error), count - last
     if more < max(1, last // (APART if known else APART_UNKNOWN)):
         return None
-    ratio = seen[-1][1].image_error / seen[-1][1].predicted_error if known else EXPECTED_RATIO
+    ratio = seen.image_error / seen.predicted_error if known else EXPECTED_RATIO
     return float(ratio if more < max(2, last // STALE_AFTER) else ratio * STALE_RATIO)

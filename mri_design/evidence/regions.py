@@ -49,10 +49,10 @@ class Distances:
     power : float
         Of the size of a region: standard deviations are too small for small regions, where it is below 0.
     shift : float
-        Standard deviations by which the mean of the draws of a region is above the truth in the middle, from which
-        these are; below 0, as it is too dark still. It cancels in differences.
+        Median of the distance from the truth to the mean of the draws, in standard deviations; below 0, since draws are
+        too dark, too. The middle of an interval is moved by it. It cancels in differences.
     towards : float
-        Part of the way from the value to the mean of the draws at which that is.
+        Where the middle lies before that: 0 is the value of the image, 1 the mean of the draws.
     """
 
     levels: tuple[float, ...]
@@ -175,6 +175,11 @@ class RegionMean:
         """
         half = self.half_length(level)
         return self.middle - half, self.middle + half
+
+    @property
+    def relative_to(self) -> float:
+        """``brightness``, by default the value."""
+        return self.value if self.brightness is None else self.brightness
 
     @property
     def middle(self) -> float:

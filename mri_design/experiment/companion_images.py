@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -315,6 +316,15 @@ class RegionMask:
         first = held.geometry
         places = None if first is None else tuple(first.slice_after(number) for number in range(held.n_slices))
         return cls(path.name, region_labels(held.images, path.name), places)
+
+    @classmethod
+    def given(cls, value: object, name: str = "region") -> RegionMask:
+        """Regions of a file, where that is named (``~`` is the home folder), or of an array, as `read` and `of`."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str | os.PathLike):
+            return cls.read(Path(value).expanduser())
+        return cls.of(value, name)
 
     @classmethod
     def of(cls, given: object, name: str = "region") -> RegionMask:

@@ -386,7 +386,7 @@ class ImageErrors:
         assert self.regions is not None
         if self.shown(state.trace.lines) is None:
             self._energies(slices, state, 0)
-        return self.regions.intervals(self._last[state.trace.lines][1])
+        return self.regions.intervals(self.regions.measured(self._last[state.trace.lines][1]))
 
     def image_of(self, lines: Sequence[int]) -> Image | None:
         """The posterior mean of the first slice with its error bars, if the last call computed it for these lines."""

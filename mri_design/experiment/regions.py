@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
@@ -23,8 +23,6 @@ from mri_design.scan.geometry import SliceGeometry
 
 GivenRegion = Path | NDArray[np.generic]
 """File or array of regions (`RegionMask`)."""
-DRAWS = 32
-"""Draws of the image where regions are to be known, and a recipe requests fewer."""
 DARK = 0.05
 """A region is in air, or holds nothing, below this part of the brightness of the object."""
 BRIGHT = 95.0
@@ -132,14 +130,9 @@ class Regions:
         pairs = [by_name[a].minus(by_name[b], f"{a} - {b}", together=True) for a, b in self.differences]
         return [*(by_name[name] for name in self.means), *pairs]
 
-    def intervals(self, image: Image) -> NDArray[np.float64]:
-        """`Forecast.intervals` of an image with draws: middle, half of the length, brightness; (region, 3)."""
-        return np.array(
-            [
-                (one.middle, one.half_length(self.level), one.value if one.brightness is None else one.brightness)
-                for one in self.measured(image)
-            ]
-        )
+    def intervals(self, means: Sequence[RegionMean]) -> NDArray[np.float64]:
+        """`Forecast.intervals` of what was `measured`: middle, half of the length, brightness; (region, 3)."""
+        return np.array([(one.middle, one.half_length(self.level), one.relative_to) for one in means])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -199,12 +192,8 @@ def _over(
     given: GivenRegion, place: SliceGeometry | None, shape: tuple[int, int], name: str
 ) -> dict[str, NDArray[np.bool_]]:
     """Regions by the names that people know: of files their own."""
-    if isinstance(given, Path):
-        name = _name(given)
-        mask = RegionMask.read(given)
-    else:
-        mask = RegionMask.of(given, name)
-    found = named_regions(mask.over([place], (1, *shape)), name)
+    name = _name(given) if isinstance(given, Path) else name
+    found = named_regions(RegionMask.given(given, name).over([place], (1, *shape)), name)
     return {each: inside[0] for each, inside in found.items()}
 
 

@@ -27,7 +27,7 @@ from mri_design.evaluation.tables import percent
 from mri_design.evidence.regions import RegionMean
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.reconstruction import Image, Method
-from mri_design.interactive.scan import Computation, Shown, file_given, named_file, naming_arguments
+from mri_design.interactive.scan import Computation, Shown, named_file, naming_arguments
 from mri_design.kinds import count_text
 from mri_design.runs.compare import ComparisonResult, report_comparison
 from mri_design.runs.design import DesignResult
@@ -294,7 +294,7 @@ class ScanImage(Saved, StoredImage):
         >>> lesion, muscle, difference = image.measure(mask, against=other)
         """
         asked = (region,) if against is None else (region, against)
-        masks = [RegionMask.of(one) if (path := file_given(one)) is None else RegionMask.read(path) for one in asked]
+        masks = [RegionMask.given(one) for one in asked]
         return means_of(slices_of(self), *masks)
 
     def fit(

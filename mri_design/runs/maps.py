@@ -79,7 +79,7 @@ class QuantityMap:
     def measure(self, region: Region | None = None, *, against: Region | None = None) -> list[RegionMean]:
         """Means over identified pixels of regions and differences, as `ScanImage.measure`; of all without a region."""
         if region is not None:
-            return means_of(self.run, _mask(region), None if against is None else _mask(against))
+            return means_of(self.run, RegionMask.given(region), None if against is None else RegionMask.given(against))
         assert self.run.image is not None and self.run.draws is not None
         return region_means({ALL: np.isfinite(self.run.image)}, self.run.image, self.run.draws)
 
@@ -166,12 +166,6 @@ def _require_same_lines(run: StoredRun) -> None:
     if len(counts) > 1:
         cure = f"Reconstruct with the {run.counted} that all have: {option('mask', 'MASK')}."
         raise InputError(f"{run.name}: {run.counted}", f"{counts[0]} to {counts[-1]}", "the same in all frames", cure)
-
-
-def _mask(given: Region) -> RegionMask:
-    if isinstance(given, RegionMask):
-        return given
-    return RegionMask.read(Path(given)) if isinstance(given, str | os.PathLike) else RegionMask.of(given)
 
 
 def measure_map(

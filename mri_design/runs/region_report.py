@@ -27,7 +27,7 @@ def region_facts(folder: RunFolder, result: DesignResult) -> dict[str, Any]:
     steps = [*trace.steps, *([trace.declined] if trace.declined is not None else [])]
     forecasts = [(len(trace.start) + at, step.forecast) for at, step in enumerate(steps)]
     looks = {count: one.intervals for count, one in forecasts if one.intervals is not None}
-    looks[len(trace.lines)] = regions.intervals(image)
+    looks[len(trace.lines)] = last = regions.intervals(means)
     rows = [
         {
             "lines": count,
@@ -44,7 +44,7 @@ def region_facts(folder: RunFolder, result: DesignResult) -> dict[str, Any]:
     ]
     folder.write_table(FILE, rows)
     middles, halves, _ = np.moveaxis(np.array(list(looks.values())), 2, 0)
-    place = int(np.argmax(within.lengths(looks[len(trace.lines)])))
+    place = int(np.argmax(within.lengths(last)))
     return {
         "regions": regions,
         "within": within,

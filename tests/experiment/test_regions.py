@@ -74,7 +74,7 @@ def test_intervals_are_those_of_the_means_of_the_image(one: SliceModel, recipe: 
     image = reconstruct_prepared(one, range(8, 24), "mean", recipe, image_rng(0))
     regions = WantedRegions((MIDDLE,), ((MIDDLE, np.roll(MIDDLE, 6, axis=1)),)).over(None, SHAPE, 0.8)
     mean, apart = regions.measured(image, one.kspace[0])
-    rows = regions.intervals(image)
+    rows = regions.intervals(regions.measured(image))
     low, high = mean.interval(0.8)
     assert rows[0] == pytest.approx([(low + high) / 2, (high - low) / 2, mean.value])
     assert rows[1] == pytest.approx([apart.middle, apart.half_length(0.8), apart.brightness])
