@@ -124,11 +124,13 @@ def test_a_piece_whose_process_was_lost_is_computed_again_and_ended_work_has_end
 
 
 PARENT = """
+import signal
 import sys
 from mri_design.runs.workers import Workers
 from tests.runs.test_workers import waiting
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell in the background has its children ignore
     with Workers(sys.argv[1], 2) as workers:
         list(workers.map(waiting, [1, 2]))
 """
