@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from mri_design.cli import options, terminal
 from mri_design.cli.options import SEQUENCE, Calibration, Settings, whole
-from mri_design.errors import InputError, UnknownNameError, UsageError, described
+from mri_design.errors import InputError, UnknownNameError, UsageError, described, option, require_numbers
 
 if TYPE_CHECKING:
     from mri_design.runs.export import SequenceRequest
@@ -222,23 +223,29 @@ def export(
     return terminal.written(made, overwrite=overwrite, quiet=quiet)
 
 
-_IN_THE_FILE = ("from 50 %", "to 50 %", "from 80 %", "to 80 %", "draws")
-"""Columns of measures.csv that are left out on the terminal, which is not as wide."""
 _TIMES = ("--echo-times", "--inversion-times", "--flip-angles", "--b-values")
 """Names of the option with what the frames of a run differ by."""
+
+
+def _as_written(_: Any, tokens: Sequence[Any]) -> tuple[str, str]:
+    """The name by which an option of several names was given, and its value."""
+    return tokens[0].keyword, tokens[0].value
 
 
 def measure(
     run: Annotated[Path, Parameter(name="RUN")],
     /,
     *,
-    region: Annotated[Path | None, Parameter(metavar="MASK")] = None,
+    region: Annotated[list[Path] | None, Parameter(metavar="MASK")] = None,
     against: Annotated[Path | None, Parameter(metavar="MASK")] = None,
     other: Annotated[Path | None, Parameter(name="--and", metavar="RUN")] = None,
     number: Annotated[int | None, whole(0, name="--slice")] = None,
     frame: Annotated[int | None, whole(0)] = None,
+    level: Annotated[float, options.share("P")] = 0.9,
     fit: Annotated[str | None, Parameter(metavar="MODEL")] = None,
-    echo_times: Annotated[str | None, Parameter(name=_TIMES, metavar="T,T,...")] = None,
+    times: Annotated[
+        tuple[str, str] | None, Parameter(name=_TIMES, converter=_as_written, n_tokens=1, metavar="T,T,...")
+    ] = None,
     complex_signals: Annotated[bool, Parameter(name="--complex")] = False,
     out: Annotated[Path | None, Parameter(metavar="DIR")] = None,
     no_report: Annotated[bool, Parameter(group=options.RUN)] = False,
@@ -248,8 +255,8 @@ def measure(
     """Mean modulus of regions of RUN's image, and their differences, with standard deviations and intervals.
 
     Errors come from the draws of the image, over which pixels vary together as their errors do. measures.csv has the
-    table, with intervals of 50, 80 and 95 %, figures/regions.svg the regions on the image. With --fit a map of what the
-    echoes show, as T2, is measured instead, and written as map.nii.gz, map_std.nii.gz and others.
+    table, with intervals of 50, 80, 90 and 95 %, figures/regions.svg the regions on the image. With --fit a map of what
+    the echoes show, as T2, is measured instead, and written as map.nii.gz, map_std.nii.gz and others.
 
     Example: mri-design recon scan.h5 --draws 32 --out recon; mri-design measure recon --region lesion.npy --against
     muscle.npy
@@ -258,9 +265,9 @@ def measure(
     ----------
     run : Path
         Folder of a reconstruction with draws, as recon --draws 32.
-    region : Path
+    region : list of Path
         Flags, or whole numbers from 1 for several regions, on the grid of the image (.npy with the axes of recon.npy),
-        or a file whose header says where it lies (NIfTI, DICOM).
+        or a file whose header says where it lies (NIfTI, DICOM). May be repeated.
     against : Path
         Differences to this region instead of those of all pairs.
     other : Path
@@ -269,10 +276,12 @@ def measure(
         Of a volume, the slice of the mask.
     frame : int
         Of several repetitions or echoes, one.
+    level : float
+        Probability with which the interval that is shown holds the truth, as 95% or 0.95. [default: 90%, as of designs]
     fit : str
         What is fitted to the echoes (contrasts, frames) of RUN: T2, T2*, t1-inversion, t1-flip:TR, adc, or
         water-fat:HZ, with the repetition time in ms and the frequency of fat from water. REGION may then be left out.
-    echo_times : str
+    times : str
         Times of the echoes in ms, as 10,20,30, or with a unit, as 0.01s,0.02s; or inversion times, flip angles in
         degrees, b values in s/mm2.
     complex_signals : bool
@@ -284,39 +293,50 @@ def measure(
     quiet : bool
         No result lines.
     as_json : bool
-        Print one JSON document: "regions", a list with region, pixels, mean, sd, intervals_50, _80, _95 (in the units
-        of the image), true where a reference is known, and draws; and "notes".
+        Print one JSON document: "regions", a list with region, pixels, mean, sd, interval_50, _80, _90, _95 and that
+        of --level (in the units of the image), true where a reference is known, and draws; and "notes".
     """
     from mri_design.evaluation.run_folder import RunFolder
     from mri_design.evaluation.tables import column_names, shown_texts
     from mri_design.runs.measure import facts_of, measure_run, report_measures
 
-    made = None
+    made, masks = None, region or []
+    require_numbers(least=0.5, most=0.99, level=level)
     if fit is not None:
         from mri_design.runs.maps import measure_map, report_map
+        from mri_design.signals.models import signal_model
 
         spare = {"and": other, "slice": number, "frame": frame}
         for name in (name for name, value in spare.items() if value is not None):
             raise UsageError(f"--{name} is for images, and a map takes all slices and frames of RUN: leave it out")
-        if echo_times is None:
-            raise UsageError(f"--fit {fit} needs what the frames differ by: --echo-times 10,20,30")
+        axis = signal_model(fit).axis
+        wanted = option(axis.name, ",".join("TTT"))
+        if times is None:
+            raise UsageError(f"--fit {fit} needs what the frames differ by: {wanted}")
+        written, values = times
+        if written != option(axis.name):
+            unit = next(iter(axis.units))
+            raise InputError(written.lstrip("-").replace("-", "_"), f"{values} for {fit}", f"{wanted}, in {unit}")
         made, measured = measure_map(
-            run, fit, echo_times, region=region, against=against, complex_signals=complex_signals
+            run, fit, values, regions=masks, against=against, complex_signals=complex_signals, level=level
         )
-    elif region is None:
+    elif times is not None:
+        raise UsageError(f"{times[0]} is for a map, and needs what is fitted, as --fit T2")
+    elif not masks:
         raise UsageError("nothing to measure: give --region MASK, or --fit T2 --echo-times 10,20,30")
     else:
-        measured = measure_run(run, region, against=against, other=other, slice_number=number, frame=frame)
+        measured = measure_run(run, masks, against=against, other=other, slice_number=number, frame=frame, level=level)
     with RunFolder(run if out is None else out, reported=not no_report) as folder:
         if made is None:
             report_measures(folder, measured)
         else:
             report_map(folder, made, measured)
     if as_json:
-        regions = [facts_of(mean) for mean in measured.means]
+        regions = [facts_of(mean, measured.levels) for mean in measured.means]
         terminal.print_json({"run": str(run), "regions": regions, "notes": measured.sentences})
         return terminal.DONE
-    names = [name for name in column_names(measured.rows) if name not in _IN_THE_FILE]
+    ends = [f" {100 * each:g} %" for each in measured.levels if each != level]  # the terminal is not as wide
+    names = [name for name in column_names(measured.rows) if not name.endswith((*ends, "draws"))]
     table = [names, *shown_texts(measured.rows, names, measured.formats)]
     first, *others = (max(map(len, column)) for column in zip(*table, strict=True))
     for name, *numbers in table:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -327,6 +329,17 @@ class RegionMask:
         return cls.of(value, name)
 
     @classmethod
+    def all_given(cls, value: object) -> list[RegionMask]:
+        """Those of one file or array, or of a list of such."""
+        several = listed_regions(value)
+        return [cls.given(one, f"region {n}" if len(several) > 1 else "region") for n, one in enumerate(several, 1)]
+
+    @property
+    def region(self) -> str:
+        """Name of its region, or the beginning of their names: that of the file, without the ending."""
+        return re.sub(r"\.[a-zA-Z0-9]+(\.gz)?$", "", self.name)
+
+    @classmethod
     def of(cls, given: object, name: str = "region") -> RegionMask:
         """Regions of an array, (ky, kx) or (slice, ky, kx).
 
@@ -381,6 +394,13 @@ class RegionMask:
             for number, place in enumerate(places):
                 found[number][region.at_places(place, shape[1:])[0] > 0.5] = label
         return found
+
+
+def listed_regions(given: Any) -> list[Any]:
+    """One file, array or mask of regions, or a list of such, as a list."""
+    kinds = str | os.PathLike | np.ndarray | RegionMask
+    several = isinstance(given, list | tuple) and given and all(isinstance(one, kinds) for one in given)
+    return list(given) if several else [given]
 
 
 def region_labels(array: NDArray[np.generic], name: str) -> NDArray[np.int64]:

@@ -262,7 +262,7 @@ class ScanImage(Saved, StoredImage):
 
     def measure(
         self,
-        region: ArrayLike | str | os.PathLike[str],
+        region: ArrayLike | str | os.PathLike[str] | Sequence[str | os.PathLike[str] | NDArray[Any]],
         *,
         against: ArrayLike | str | os.PathLike[str] | None = None,
     ) -> list[RegionMean]:
@@ -271,7 +271,8 @@ class ScanImage(Saved, StoredImage):
         Parameters
         ----------
         region : array, str or Path
-            Flags, or whole numbers from 1 for several regions, on the grid of the image, or a file of such.
+            Flags, or whole numbers from 1 for several regions, on the grid of the image, or a file of such, or a list
+            of these.
         against : array, str or Path, optional
             Another region: differences from it are returned, instead of those of all pairs.
 
@@ -293,9 +294,8 @@ class ScanImage(Saved, StoredImage):
         >>> image = scan.reconstruct(draws=32)
         >>> lesion, muscle, difference = image.measure(mask, against=other)
         """
-        asked = (region,) if against is None else (region, against)
-        masks = [RegionMask.given(one) for one in asked]
-        return means_of(slices_of(self), *masks)
+        other = None if against is None else RegionMask.given(against, "against")
+        return means_of(slices_of(self), RegionMask.all_given(region), other)
 
     def fit(
         self, model: str | SignalModel, times: Sequence[float] | str, *, complex_signals: bool = False

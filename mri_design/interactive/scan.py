@@ -33,6 +33,7 @@ from mri_design.errors import (
     say_once,
 )
 from mri_design.experiment.calibration import calibrate
+from mri_design.experiment.companion_images import listed_regions
 from mri_design.experiment.inputs import (
     MEMORY_PREFIX,
     ScanSource,
@@ -653,8 +654,7 @@ def _regions(
     def given(one: Any) -> GivenRegion:
         return np.asarray(one) if (path := file_given(one)) is None else path
 
-    several = isinstance(region, list | tuple) and all(isinstance(one, str | Path | np.ndarray) for one in region)
-    means: Any = [] if region is None else region if several else [region]
+    means = [] if region is None else listed_regions(region)
     require_instance((list, tuple, NoneType), wanted="a pair of regions", difference=difference)
     if difference is not None and len(difference) != 2:
         raise InputError("difference", f"{len(difference)} regions", "a pair of regions")

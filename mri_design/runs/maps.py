@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from mri_design.evidence.regions import RegionMean, region_means, require_severa
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.model.sparsity import SparsityBlock
 from mri_design.runs.export import export_run
-from mri_design.runs.measure import Measured, means_of, regions_of, require_draws
+from mri_design.runs.measure import LEVEL, Measured, means_of, regions_of, require_draws
 from mri_design.runs.provenance import sentences
 from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.io.atomic import write_bytes
@@ -28,7 +29,7 @@ from mri_design.signals.models import SignalModel, signal_model
 
 MAP = Path("map.nii.gz")
 """Where a map goes, in the folder of a run; its standard deviations and others have names with a mark."""
-Region = ArrayLike | str | os.PathLike[str] | RegionMask
+Region = ArrayLike | str | os.PathLike[str] | RegionMask | Sequence[Any]
 ALL = "all that is identified"
 """Name of the region where none is given."""
 
@@ -79,7 +80,8 @@ class QuantityMap:
     def measure(self, region: Region | None = None, *, against: Region | None = None) -> list[RegionMean]:
         """Means over identified pixels of regions and differences, as `ScanImage.measure`; of all without a region."""
         if region is not None:
-            return means_of(self.run, RegionMask.given(region), None if against is None else RegionMask.given(against))
+            other = None if against is None else RegionMask.given(against, "against")
+            return means_of(self.run, RegionMask.all_given(region), other)
         assert self.run.image is not None and self.run.draws is not None
         return region_means({ALL: np.isfinite(self.run.image)}, self.run.image, self.run.draws)
 
@@ -173,9 +175,10 @@ def measure_map(
     model: str,
     times: object,
     *,
-    region: Path | None = None,
+    regions: Sequence[Path] = (),
     against: Path | None = None,
     complex_signals: bool = False,
+    level: float = LEVEL,
 ) -> tuple[QuantityMap, Measured]:
     """The map of a run's folder, and means of its regions; nothing is written.
 
@@ -187,21 +190,21 @@ def measure_map(
         Where nibabel is not installed, by which `report_map` writes.
     """
     optional_package("nibabel", "export")  # which writes the map
-    if against is not None and region is None:
+    if against is not None and not regions:
         raise UsageError(f"{option('against', against)} needs {option('region', 'MASK')}, which differs from it")
-    masks = [RegionMask.read(one) for one in (region, against) if one is not None]
+    masks, beside = [RegionMask.read(one) for one in regions], None if against is None else RegionMask.read(against)
     made = fit_run(read_run(folder), model, times, complex_signals=complex_signals)
-    outlines = {} if region is None else regions_of(made.run, masks[0])
-    outlines |= {} if against is None else regions_of(made.run, masks[-1], "against")
+    outlines = regions_of(made.run, masks, beside)
     pixels = list(outlines.values()) or [np.isfinite(made.value)]
     shown = int(np.argmax(np.sum(pixels, axis=(0, 2, 3))))
     place = made.run.places[shown] if made.run.places else None
     measured = Measured(
-        tuple(made.measure(*masks[:1], against=None if against is None else masks[-1])),
+        tuple(made.measure(masks or None, against=beside)),
         made.first[shown],
         {name: inside[shown] for name, inside in outlines.items()},
         None if place is None else place.pixel,
         tuple(sentences("measure", "mapped", made, made.misfit[np.isfinite(made.value)])),
+        level,
     )
     return made, measured
 

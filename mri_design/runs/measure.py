@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.errors import UsageError, option
+from mri_design.errors import InputError, UsageError, option
 from mri_design.evaluation import plots
 from mri_design.evaluation.plots.pictures import Frame
 from mri_design.evaluation.run_folder import RunFolder
@@ -24,15 +24,15 @@ from mri_design.runs.stored_run import StoredRun, read_run
 
 _MOST_PAIRS = 10
 """Regions, at most, of which all differences are reported."""
-LEVELS = (0.5, 0.8, 0.95)
-"""Levels of the intervals that are reported."""
+LEVELS, LEVEL = (0.5, 0.8, 0.9, 0.95), 0.9
+"""Levels of the intervals that are reported whatever is asked for, and by default: the one by which designs end."""
 
 
-def row_of(mean: RegionMean) -> Row:
+def row_of(mean: RegionMean, levels: Sequence[float] = LEVELS) -> Row:
     """For a table: value, sd, ends of the intervals and, where the truth is known, the error over the sd."""
     ends = {
-        f"{word} {100 * level:.0f} %": end
-        for level in LEVELS
+        f"{word} {100 * level:g} %": end
+        for level in levels
         for word, end in zip(("from", "to"), mean.interval(level), strict=True)
     }
     row = {"region": mean.name, "pixels": mean.pixels, "mean": mean.value, "sd": mean.sd, **ends}
@@ -41,9 +41,9 @@ def row_of(mean: RegionMean) -> Row:
     return row | {"draws": min(map(len, mean.deviations))}
 
 
-def facts_of(mean: RegionMean) -> dict[str, object]:
+def facts_of(mean: RegionMean, levels: Sequence[float] = LEVELS) -> dict[str, object]:
     """Name, mean, sd, intervals and draws of the region, in full precision, as `--json` prints them."""
-    intervals = {f"interval_{100 * level:.0f}": list(mean.interval(level)) for level in LEVELS}
+    intervals = {f"interval_{100 * level:g}": list(mean.interval(level)) for level in levels}
     found = {"region": mean.name, "pixels": mean.pixels, "mean": mean.value, "sd": mean.sd}
     return {**found, **intervals, "true": mean.true, "draws": min(map(len, mean.deviations))}
 
@@ -64,6 +64,8 @@ class Measured:
         Size of its pixels along (ky, kx), millimetres.
     sentences : tuple of str
         Remarks about them.
+    level : float
+        Of intervals that are reported besides `LEVELS`.
     """
 
     means: tuple[RegionMean, ...]
@@ -71,11 +73,17 @@ class Measured:
     outlines: Mapping[str, NDArray[np.bool_]]
     pixel: tuple[float, float] | None
     sentences: tuple[str, ...]
+    level: float = LEVEL
+
+    @property
+    def levels(self) -> list[float]:
+        """Of all intervals."""
+        return sorted({*LEVELS, self.level})
 
     @property
     def rows(self) -> list[Row]:
         """Of measures.csv."""
-        return [row_of(mean) for mean in self.means]
+        return [row_of(mean, self.levels) for mean in self.means]
 
     @property
     def formats(self) -> dict[str, str]:
@@ -87,21 +95,39 @@ class Measured:
         return dict.fromkeys(named | {"mean", "sd", "true"}, form) | {"error / sd": ".2f"}
 
 
-def regions_of(run: StoredRun, mask: RegionMask, word: str = "region") -> dict[str, NDArray[np.bool_]]:
-    """The regions of a mask on the slices of a run (`slices_of`), by their names; of a map what is identified."""
+def regions_of(
+    run: StoredRun, masks: Sequence[RegionMask], against: RegionMask | None = None
+) -> dict[str, NDArray[np.bool_]]:
+    """The regions of masks on the slices of a run (`slices_of`), and one of all those of ``against``, by their names.
+
+    Of a map they have the pixels that are identified. A name that another region has gets a number.
+
+    Raises
+    ------
+    InputError
+        For a mask that does not lie on the image, and a region without a pixel that is identified.
+    """
     assert run.image is not None
     slices, rows, columns = run.image.shape
-    named = named_regions(mask.over(run.places or [None] * slices, (slices, rows, columns)), word)
-    finite = np.isfinite(run.image)
-    return {name: inside & finite for name, inside in named.items()}
+    places, finite = run.places or [None] * slices, np.isfinite(run.image)
+    laid = [(mask.region, mask.over(places, (slices, rows, columns))) for mask in masks]
+    if against is not None:
+        laid.append((against.region, np.minimum(against.over(places, (slices, rows, columns)), 1)))
+    found = dict[str, NDArray[np.bool_]]()
+    for word, labels in laid:
+        for name, inside in named_regions(labels, word).items():
+            if not (inside & finite).any():
+                cure = f"Draw it elsewhere; {option('fit')} without {option('region')} maps where echoes identify it."
+                raise InputError(name, "no pixel whose quantity is identified", "one or more", cure)
+            numbered = (name if n == 1 else f"{name} ({n})" for n in count(1))
+            found[next(each for each in numbered if each not in found)] = inside & finite
+    return found
 
 
-def means_of(run: StoredRun, mask: RegionMask, against: RegionMask | None = None) -> list[RegionMean]:
+def means_of(run: StoredRun, masks: Sequence[RegionMask], against: RegionMask | None = None) -> list[RegionMean]:
     """Means of all regions of slices (`slices_of`), and differences: to the other mask, or of all pairs."""
     assert run.draws is not None and run.image is not None
-    regions = regions_of(run, mask)
-    if against is not None:
-        regions["against"] = np.logical_or.reduce(list(regions_of(run, against).values()))
+    regions = regions_of(run, masks, against)
     known = None if run.coverage is None else run.coverage.regions
     found = region_means(regions, run.image, run.draws, run.reference)
     means = [replace(mean, distances=mean.distances or known) for mean in found]
@@ -112,12 +138,13 @@ def means_of(run: StoredRun, mask: RegionMask, against: RegionMask | None = None
 
 def measure_run(
     folder: Path,
-    region: Path,
+    regions: Sequence[Path],
     *,
     against: Path | None = None,
     other: Path | None = None,
     slice_number: int | None = None,
     frame: int | None = None,
+    level: float = LEVEL,
 ) -> Measured:
     """Means of regions; nothing is written.
 
@@ -125,14 +152,16 @@ def measure_run(
     ----------
     folder : Path
         Of the run, which has draws.
-    region : Path
-        File of a mask; see `RegionMask`.
+    regions : sequence of Path
+        Files of masks; see `RegionMask`.
     against : Path, optional
         File of another mask, all of whose regions are one: every region is held against it.
     other : Path, optional
         Folder of another run: every region is held against the same one of its image.
     slice_number, frame : int, optional
         The one that is measured, by its number in the scan, of a run of several.
+    level : float
+        Of the intervals that are reported besides `LEVELS`.
 
     Raises
     ------
@@ -142,25 +171,25 @@ def measure_run(
         Where a file cannot be used, or a mask does not lie on the image.
     """
     one = slices_of(read_run(folder), slice_number, frame)
-    mask, beside = RegionMask.read(region), None if against is None else RegionMask.read(against)
-    means, own = means_of(one, mask, beside), regions_of(one, mask)
+    masks, beside = RegionMask.all_given(regions), None if against is None else RegionMask.read(against)
+    means, outlines = means_of(one, masks, beside), regions_of(one, masks, beside)
     assert one.draws is not None and one.image is not None
     if other is not None:
         second = slices_of(read_run(other), slice_number, frame)
         names = ("this", "other") if one.name == second.name else (one.name, second.name)
-        for mine, theirs in zip(list(means), means_of(second, mask, beside), strict=True):
+        for mine, theirs in zip(list(means), means_of(second, masks, beside), strict=True):
             means.append(replace(theirs, name=f"{theirs.name} of {names[1]}"))
             means.append(mine.minus(theirs, f"{mine.name}: {names[0]} - {names[1]}", together=False))
-    outlines = own | ({} if beside is None else regions_of(one, beside, "against"))
     shown = int(np.argmax(sum(inside.sum(axis=(1, 2)) for inside in outlines.values())))
     place = one.places[shown] if one.places else None
-    said = sentences("measure", "said", one, 0 if against else len(own), _MOST_PAIRS, other)
+    said = sentences("measure", "said", one, 0 if against else len(outlines), _MOST_PAIRS, other)
     return Measured(
         tuple(means),
         one.image[shown],
         {name: inside[shown] for name, inside in outlines.items()},
         None if place is None else place.pixel,
         tuple(said),
+        level,
     )
 
 
@@ -197,7 +226,7 @@ def slices_of(run: StoredRun, number: int | None = None, frame: int | None = Non
         there = f"its slices are {numbers}" if numbers else "it is of one slice, leave it out"
         raise UsageError(f"{option('slice', number)}: {run.name} does not hold it: {there}")
     at = run.frames.index(frame) if frame is not None else 0
-    count = max(len(run.numbers), 1)
+    slices = max(len(run.numbers), 1)
     chosen = slice(None) if number is None else slice(place := run.numbers.index(number), place + 1)
 
     def of_frame(values: Array) -> Array:
@@ -209,7 +238,7 @@ def slices_of(run: StoredRun, number: int | None = None, frame: int | None = Non
         image=of_frame(run.image),
         draws=of_frame(run.draws),
         reference=None if run.reference is None else of_frame(run.reference),
-        places=run.places[at * count : (at + 1) * count][chosen],
+        places=run.places[at * slices : (at + 1) * slices][chosen],
     )
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class Axis:
 
     Parameters
     ----------
+    name : str
+        Of the values, as "echo_times": also the option that gives them.
     units : mapping of str to float
         Units that it may be given in, in that of the model, which is the first.
     plausible : float
@@ -46,14 +48,16 @@ class Axis:
         Whether values have to increase.
     """
 
+    name: str
     units: dict[str, float]
     plausible: float
     ordered: bool = False
 
 
-TIMES = Axis({"ms": 1.0, "us": 1e-3, "s": 1e3}, 1.0, ordered=True)
-ANGLES = Axis({"deg": 1.0, "rad": 180 / np.pi}, 1.6)
-B_VALUES = Axis({"s/mm2": 1.0, "ms/um2": 1e3}, 10.0)
+ECHO_TIMES = Axis("echo_times", {"ms": 1.0, "us": 1e-3, "s": 1e3}, 1.0, ordered=True)
+INVERSION_TIMES = replace(ECHO_TIMES, name="inversion_times")
+ANGLES = Axis("flip_angles", {"deg": 1.0, "rad": 180 / np.pi}, 1.6)
+B_VALUES = Axis("b_values", {"s/mm2": 1.0, "ms/um2": 1e3}, 10.0)
 _VALUE = re.compile(r"\s*([-+.0-9eE]+)\s*([a-z][a-z0-9/]*)?\s*")
 
 
@@ -86,7 +90,7 @@ class SignalModel:
     unit: str
     basis: Basis
     limits: tuple[tuple[float, float], ...]
-    axis: Axis = TIMES
+    axis: Axis = ECHO_TIMES
     complex_only: bool = False
     quantity: Callable[[Values, Values], Values] | None = None
 
@@ -112,7 +116,7 @@ class SignalModel:
             For another number of them, text, an unknown unit, and values that another unit would explain, that are
             all the same, or that do not increase where they have to.
         """
-        units, unit = self.axis.units, next(iter(self.axis.units))
+        name, units, unit = self.axis.name, self.axis.units, next(iter(self.axis.units))
         wanted = f"{count} numbers, one for each image, in {unit}" + f" (or with a unit: {', '.join(units)})"
         values, named = given, False
         if isinstance(given, str):
@@ -121,21 +125,21 @@ class SignalModel:
             named = any(found)
             said = [found[-1]] * len(found) if found and not any(found[:-1]) else found
             if len(found) < len(parts) or (named and None in said) or not {one or unit for one in said} <= set(units):
-                raise InputError("echo_times", repr(given), wanted)
+                raise InputError(name, repr(given), wanted)
             try:
                 values = [float(part[1]) * units[one or unit] for part, one in zip(parts, said, strict=True) if part]
             except ValueError as error:
-                raise InputError("echo_times", repr(given), wanted) from error
-        times = number_array("echo_times", values, wanted=wanted, shape=(None,), kind="real").astype(float)
+                raise InputError(name, repr(given), wanted) from error
+        times = number_array(name, values, wanted=wanted, shape=(None,), kind="real").astype(float)
         if len(times) != count:
-            raise InputError("echo_times", f"{len(times)} of them", wanted)
+            raise InputError(name, f"{len(times)} of them", wanted)
         if (times < 0).any() or (self.axis.ordered and (np.diff(times) <= 0).any()):
-            raise InputError("echo_times", f"{times.tolist()}", "values from 0 up that increase")
+            raise InputError(name, f"{times.tolist()}", "values from 0 up that increase")
         if np.ptp(times) == 0:
-            raise InputError("echo_times", f"{times.tolist()}", "values that differ")
+            raise InputError(name, f"{times.tolist()}", "values that differ")
         if times.max() < self.axis.plausible and not named:
             cure = f"If they are in {list(units)[-1]}, write the unit behind them."
-            raise InputError("echo_times", f"{times.max():g} {unit} at most", f"values in {unit}", cure)
+            raise InputError(name, f"{times.max():g} {unit} at most", f"values in {unit}", cure)
         return times
 
 
@@ -188,7 +192,7 @@ def t1_inversion() -> SignalModel:
         decay = _decay(times, theta)
         return np.concatenate([np.ones_like(decay), decay], axis=-1)
 
-    return SignalModel("T1", "ms", basis, ((20.0, 10000.0),))
+    return SignalModel("T1", "ms", basis, ((20.0, 10000.0),), INVERSION_TIMES)
 
 
 def t1_flip(repetition_time: float) -> SignalModel:

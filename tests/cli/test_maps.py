@@ -63,12 +63,12 @@ def test_a_map_and_its_regions_stand_in_the_run_and_in_python_alike(run: Run, ec
     words = ("--fit", "T2", "--echo-times", TIMES, "--region", echoes / "labels.npy", "--out", tmp_path)
     said = run("measure", echoes / "run", *words, drawn=True, code=0).stdout
     rows = read_csv(tmp_path / "measures.csv")
-    assert [row["region"] for row in rows] == ["region 1", "region 2", "region 1 - region 2"]
+    assert [row["region"] for row in rows] == ["labels 1", "labels 2", "labels 1 - labels 2"]
     for row, true in zip(rows, (40, 80, -40), strict=True):
         assert row["from 95 %"] < true < row["to 95 %"] and row["sd"] < 3
     image = nibabel.load(tmp_path / "map.nii.gz")
     made = md.load_run(echoes / "run")
-    assert isinstance(made, StoredRun) and "region 1 - region 2" in said
+    assert isinstance(made, StoredRun) and "labels 1 - labels 2" in said
     assert image.header.get_zooms()[:3] == (1.0, 2.0, 4.0)
     values, flags = (
         np.asarray(nibabel.load(tmp_path / f"map{mark}.nii.gz").dataobj)[..., 0].T for mark in ("", "_identified")
@@ -91,17 +91,22 @@ def test_what_does_not_fit_is_refused(run: Run, echoes: Path, tmp_path: Path) ->
     for folder, words in (
         ("run", (*fit, "10,20,30,40")),
         ("run", (*fit, "10,20,30,60,40")),
-        ("run", (*fit, TIMES, "--region", echoes / "air.npy")),
         ("run", ("--fit", "T9", "--echo-times", TIMES)),
         ("run", ("--fit", "T2")),
         ("run", (*fit, TIMES, "--frame", "1")),
         ("run", (*fit, TIMES, "--against", echoes / "labels.npy")),
+        ("run", ("--fit", "ADC", "--echo-times", TIMES)),
+        ("run", ("--fit", "T2", "--inversion-times", TIMES)),
+        ("run", ("--region", echoes / "labels.npy", "--echo-times", TIMES)),
         ("run", ()),
         ("one", (*fit, TIMES)),
         ("plain", (*fit, TIMES)),
     ):
         run("measure", echoes / folder, *words, *out, code=2)
     run("measure", echoes / "few", *fit, TIMES, *out, code=3)
+    run("measure", echoes / "run", *fit, TIMES, "--region", echoes / "air.npy", *out, code=3)
+    with refused("air"):
+        fit_run(read_run(echoes / "run"), "T2", ECHOES).measure(echoes / "air.npy")
     assert not (tmp_path / "out").exists()
 
 

@@ -149,7 +149,7 @@ def test_times_units_and_models_that_cannot_be_are_named() -> None:
         ("adc", "0,1", 2),
         ("t1-flip:15", "0.1,0.3", 2),
     ):
-        refuses("echo_times", signal_model(model).times, given, count)
+        refuses(signal_model(model).axis.name, signal_model(model).times, given, count)
     for wrong in ("t1-flip", "t2:3", "t1-flip:x", "t1-flip:-3", "water-fat:0", 3):
         refuses("fit", signal_model, wrong)
     with pytest.raises(md.UsageError):
