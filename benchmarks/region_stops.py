@@ -39,7 +39,7 @@ def designed(case: Case, seed: int, distances: Distances) -> Iterator[Row]:
     """A row for every wanted interval and every wanted error."""
     recipe = case.recipe.replacing("reconstruction", draws=USUAL_DRAWS)
     inside = discs(case.truth, AREA, np.random.default_rng([seed, 7]))[0]
-    regions = Regions({"disc": inside}, ("disc",), distances=distances)
+    regions = Regions({"disc": inside[None]}, ("disc",), distances=distances)
     one, unit = case.slice_model, np.abs(case.slice_model.calibrated(case.lines).image_unit)
     true = float(np.abs(case.truth * unit)[inside].mean())  # in the units of the file, as intervals are
     line = one.candidates.size // one.candidates.grid[0]
@@ -50,8 +50,8 @@ def designed(case: Case, seed: int, distances: Distances) -> Iterator[Row]:
         options = DesignOptions(stop=rule, image_error=looks, intervals=looks.intervals)
         try:
             if of == "region":
-                seen = one.calibrated(range(*_centre(one.shape[0])), rough=True) if line == 1 else one
-                regions.require(seen, case.truth, Within(wanted))
+                start = range(*_centre(one.shape[0])) if line == 1 else case.lines
+                regions.require([one], start, Within(wanted))
             trace = run_design([one], "calibrated", most, recipe, seed=seed, options=options).trace
         except InputError as error:
             print(case.name, wanted, error.field, flush=True)

@@ -45,8 +45,8 @@ class Choice:
         Stop as soon as every --region and --difference is known to within E on either side: 2% or 0.02 of its mean (of
         a difference, of the brighter region's), or "3.5 units", as the image has them.
     region : list of Path
-        Mask of one or more regions, flags or whole numbers, whose means are to be known: on the grid of the image, or a
-        file whose header says where it lies. May be repeated.
+        Mask of one or more regions, flags or whole numbers, whose means are to be known: on the grid of the image or,
+        of --slices, of the volume, or a file whose header says where it lies. May be repeated.
     difference : list of Path
         Two masks, whose difference is to be known: --difference a.nii.gz b.nii.gz. May be repeated.
     level : float

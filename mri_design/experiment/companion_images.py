@@ -353,7 +353,13 @@ class RegionMask:
             raise InputError(name, f"shape {array.shape}", "(ky, kx) or (slice, ky, kx)")
         return cls(name, region_labels(array.reshape(-1, *array.shape[-2:]), name))
 
-    def over(self, places: Sequence[SliceGeometry | None], shape: tuple[int, int, int]) -> NDArray[np.int64]:
+    def over(
+        self,
+        places: Sequence[SliceGeometry | None],
+        shape: tuple[int, int, int],
+        numbers: Sequence[int] = (),
+        count: int = 0,
+    ) -> NDArray[np.int64]:
         """The labels on the grid of an image.
 
         Where both headers say where slices lie, they count, and a pixel has the label that fills half of it; else the
@@ -365,6 +371,10 @@ class RegionMask:
             Of the slices of the image.
         shape : tuple of int
             Of the image, (slice, ky, kx).
+        numbers, count : sequence of int, int
+            Of the slices of the image in a volume, and how many that has. Where they are given, a mask of the whole
+            volume lies on these slices, as does one of as many slices in their order, and a mask of one slice on the
+            first of them.
 
         Raises
         ------
@@ -379,13 +389,20 @@ class RegionMask:
                 cure = "Draw it on the image that mri-design export RUN image.nii.gz writes."
                 raise InputError(self.name, got, "a mask of the same place", cure)
             return found
-        if self.labels.shape != shape:
-            own, others = (" x ".join(map(str, sides)) for sides in (self.labels.shape, shape))
+        labels, held = self.labels, len(self.labels)
+        if numbers and held == count:
+            labels = labels[list(numbers)]
+        elif numbers and held == 1:
+            labels = np.pad(labels, ((0, len(numbers) - 1), (0, 0), (0, 0)))
+        elif held == len(numbers):
+            labels = labels[np.argsort(np.argsort(numbers))]
+        if labels.shape != shape:
+            own, others = (" x ".join(map(str, sides)) for sides in (labels.shape, shape))
             got, wanted = f"a mask of {own} pixels (slice, ky, kx)", "as the image, since not both say where they lie"
             cure = "Draw it on the image of the run (recon.npy, or what mri-design export RUN image.nii.gz writes)"
-            by_slice = "one of a volume's slices is named by --slice."
+            by_slice = "choose the slices of a volume that it shows."
             raise InputError(self.name, got, f"{others}, {wanted}", f"{cure}; {by_slice}")
-        return self.labels
+        return labels
 
     def _at(self, places: Sequence[SliceGeometry], shape: tuple[int, int, int]) -> NDArray[np.int64]:
         found = np.zeros(shape, dtype=np.int64)

@@ -349,7 +349,7 @@ class ImageErrors:
     companions : tuple of Companion
         Other images of the object, which the prior of the first slice knows.
     regions : Regions, optional
-        Of the first slice, whose `intervals` are wanted: the recipe has to request draws.
+        Whose `intervals` are wanted: the recipe has to request draws.
 
     Raises
     ------
@@ -361,7 +361,7 @@ class ImageErrors:
     seed: int = 0
     companions: tuple[Companion, ...] = ()
     regions: Regions | None = None
-    _last: dict[tuple[int, ...], tuple[Image, Image]] = field(
+    _last: dict[tuple[int, ...], dict[int, tuple[Image, Image]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -384,9 +384,15 @@ class ImageErrors:
     def intervals(self, slices: Sequence[SliceModel], state: DesignState) -> NDArray[np.float64]:
         """`Forecast.intervals` of the regions, in the units of the file."""
         assert self.regions is not None
-        if self.shown(state.trace.lines) is None:
-            self._energies(slices, state, 0)
-        return self.regions.intervals(self.regions.measured(self._last[state.trace.lines][1]))
+        return self.regions.intervals(self.regions.measured(self.images(slices, state)))
+
+    def images(self, slices: Sequence[SliceModel], state: DesignState) -> dict[int, Image]:
+        """Images with draws of the slices that have a region, in the units of the file, by `Regions.places`."""
+        places = [] if self.regions is None else self.regions.places
+        for place in places:
+            if self._of(state.trace.lines, place)[1] is None:
+                self._energies(slices, state, place)
+        return {place: self._last[state.trace.lines][place][1] for place in places}
 
     def image_of(self, lines: Sequence[int]) -> Image | None:
         """The posterior mean of the first slice with its error bars, if the last call computed it for these lines."""
@@ -396,8 +402,8 @@ class ImageErrors:
         """As `image_of`, in the units of the file."""
         return self._of(lines)[1]
 
-    def _of(self, lines: Sequence[int]) -> tuple[Image | None, Image | None]:
-        return self._last.get(tuple(lines), (None, None))
+    def _of(self, lines: Sequence[int], place: int = 0) -> tuple[Image | None, Image | None]:
+        return self._last.get(tuple(lines), {}).get(place, (None, None))
 
     def _energies(self, slices: Sequence[SliceModel], state: DesignState, place: int) -> tuple[float, float]:
         """Of the error of one slice as it is predicted, in the units of its file squared, and of its image.
@@ -410,8 +416,9 @@ class ImageErrors:
             one = replace(one, companions=self.companions)
         made = reconstruct_prepared(one, lines, "mean", self.recipe, image_rng(self.seed), options=options)
         shown = made.times(one.image_unit)
-        if place == 0:
+        if place == 0 or (self.regions is not None and place in self.regions.places):
+            known = self._last.get(lines, {})
             self._last.clear()
-            self._last[lines] = made, shown
-        known = shown.std is not None and shown.std_factor is not None
-        return energy_of(shown.std) if known else float("nan"), energy_of(shown.image)  # type: ignore[arg-type]
+            self._last[lines] = known | {place: (made, shown)}
+        scaled = shown.std is not None and shown.std_factor is not None
+        return energy_of(shown.std) if scaled else float("nan"), energy_of(shown.image)  # type: ignore[arg-type]

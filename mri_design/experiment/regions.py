@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import NormalDist
 
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.design.trace import Within
-from mri_design.errors import InputError
+from mri_design.errors import InputError, option
 from mri_design.evidence.regions import Distances, RegionMean, named_regions, region_means
 from mri_design.experiment.companion_images import RegionMask
+from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.reconstruction import Image
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
@@ -63,23 +65,41 @@ class WantedRegions:
         found = {"regions": [_name(one) for one in self.means], "differences": pairs}
         return {name: value for name, value in found.items() if value}
 
-    def over(self, place: SliceGeometry | None, shape: tuple[int, int], level: float) -> Regions:
-        """The regions on a slice at a place, with a grid of this shape; ``level`` is that of the intervals.
+    def over(
+        self,
+        places: Sequence[SliceGeometry | None],
+        shape: tuple[int, int],
+        level: float,
+        numbers: Sequence[int] = (0,),
+        count: int = 1,
+    ) -> Regions:
+        """The regions on the slices that share a mask.
+
+        Parameters
+        ----------
+        places : sequence of SliceGeometry or None
+            Of the slices; first that of the image.
+        shape : tuple of int
+            Their grid, (ky, kx).
+        level : float
+            Of the intervals.
+        numbers, count : sequence of int, int
+            Of the slices in the scan, and how many that has (`RegionMask.over`).
 
         Raises
         ------
         InputError
             For a file that is no mask, lies elsewhere, has another grid, or several regions where one is wanted.
         """
+        over = partial(_over, places=places, shape=shape, numbers=numbers, count=count)
         masks, names = dict[str, NDArray[np.bool_]](), list[str]()
         for number, given in enumerate(self.means, 1):
-            found = _over(given, place, shape, f"region {number}" if len(self.means) > 1 else "region")
-            names += _joined(masks, found)
+            names += _joined(masks, over(given, f"region {number}" if len(self.means) > 1 else "region"))
         pairs = list[tuple[str, str]]()
         for number, pair in enumerate(self.differences, 1):
             sides = list[str]()
             for word, given in zip(("first", "second"), pair, strict=True):
-                found = _over(given, place, shape, word if len(self.differences) == 1 else f"{word} {number}")
+                found = over(given, word if len(self.differences) == 1 else f"{word} {number}")
                 if len(found) > 1:
                     wanted = "one region on each side of a difference"
                     raise InputError(next(iter(found)), f"{len(found)} regions", wanted, "Give a mask of one label.")
@@ -97,12 +117,12 @@ NO_REGIONS = WantedRegions()
 @briefly
 @dataclass(frozen=True)
 class Regions:
-    """Regions on the grid of one slice.
+    """Regions on the slices that share a mask.
 
     Parameters
     ----------
-    masks : mapping of str to bool array, shape (ky, kx)
-        By name.
+    masks : mapping of str to bool array, shape (slice, ky, kx)
+        By name; a region may go through several slices.
     means : tuple of str
         Regions whose mean is to be known.
     differences : tuple of (str, str)
@@ -119,12 +139,44 @@ class Regions:
     level: float = 0.9
     distances: Distances | None = None
 
-    def measured(self, image: Image, truth: Array | None = None) -> list[RegionMean]:
-        """Means and differences that are to be known, of an image with draws; ``truth`` has its modulus."""
-        assert image.draws is not None
-        stacked = {name: inside[np.newaxis] for name, inside in self.masks.items()}
-        truths = None if truth is None else truth[np.newaxis]
-        found = region_means(stacked, image.image[np.newaxis], image.draws[np.newaxis], truths)
+    @property
+    def places(self) -> list[int]:
+        """The slices that have a region, by their places among those that share the mask."""
+        return np.flatnonzero(np.any(list(self.masks.values()), axis=(0, 2, 3))).tolist()
+
+    def among(self, shows: Sequence[bool], numbers: Sequence[int]) -> Regions:
+        """These regions on the slices that show signal, of those with such ``numbers``.
+
+        Raises
+        ------
+        InputError
+            For a region that goes through a slice of noise only.
+        """
+        for name, inside in self.masks.items():
+            if empty := sorted(numbers[n] for n, one in enumerate(inside) if one.any() and not shows[n]):
+                got, wanted = f"a region that goes through {slices_text(empty)}", "slices that show more than noise"
+                raise InputError(name, got, wanted, f"Leave these slices out of it, or out of {option('slices')}.")
+        return replace(self, masks={name: inside[list(shows)] for name, inside in self.masks.items()})
+
+    def measured(
+        self, images: Mapping[int, Image], truths: Mapping[int, Array | None] | None = None
+    ) -> list[RegionMean]:
+        """Means and differences that are to be known.
+
+        Parameters
+        ----------
+        images : mapping of int to Image
+            With draws, of the slices of `places`.
+        truths : mapping of int to complex array (ky, kx), optional
+            Of the same slices, as far as they are known; their moduli count.
+        """
+        places, drawn = self.places, [images[place].draws for place in self.places]
+        assert all(one is not None for one in drawn)
+        known = [None if truths is None else truths.get(place) for place in places]
+        stacked = {name: inside[places] for name, inside in self.masks.items()}
+        made = np.stack([images[place].image for place in places])
+        true = None if any(one is None for one in known) else np.stack(known)  # type: ignore[arg-type]
+        found = region_means(stacked, made, drawn, true)  # type: ignore[arg-type]
         found = [replace(one, distances=self.distances) for one in found]
         by_name = {one.name: one for one in found}
         pairs = [by_name[a].minus(by_name[b], f"{a} - {b}", together=True) for a, b in self.differences]
@@ -139,62 +191,79 @@ class Regions:
         """Of what is to be known, in the order of `intervals`."""
         return (*self.means, *(f"{a} - {b}" for a, b in self.differences))
 
-    def shortest(self, slice_model: SliceModel, image: Array) -> NDArray[np.float64]:
+    def shortest(self, seen: Mapping[int, Seen]) -> NDArray[np.float64]:
         """`Forecast.intervals` that noise alone would leave, if all lines were measured, and nothing else were known.
 
-        Parameters
-        ----------
-        slice_model : SliceModel
-            The slice with coil maps.
-        image : complex array, shape (ky, kx)
-            What the first lines show, in the same units: the brightness of regions.
+        ``seen`` has the slices of `places`.
         """
-        squares = 1.0 if slice_model.maps is None else np.sum(np.abs(slice_model.maps) ** 2, axis=0)
-        squares = np.broadcast_to(squares, image.shape)
-        variances = slice_model.noise_variance / np.maximum(squares, np.finfo(np.float32).tiny)
-        far = NormalDist().inv_cdf((1 + self.level) / 2)
-        known = {
-            name: (float(np.abs(image[inside]).mean()), float(variances[inside].sum()) / np.count_nonzero(inside) ** 2)
-            for name, inside in self.masks.items()
-        }
+        places, far = self.places, NormalDist().inv_cdf((1 + self.level) / 2)
+        sizes, variances = (np.stack([seen[place][part] for place in places]) for part in (0, 1))
+        known = dict[str, tuple[float, float]]()
+        for name, everywhere in self.masks.items():
+            inside = everywhere[places]
+            known[name] = float(sizes[inside].mean()), float(variances[inside].sum()) / np.count_nonzero(inside) ** 2
         rows = [(known[name][0], far * np.sqrt(known[name][1]), known[name][0]) for name in self.means]
         for a, b in self.differences:
             (one, noise), (other, more) = known[a], known[b]
             rows.append((one - other, far * np.sqrt(noise + more), max(one, other)))
         return np.array(rows)
 
-    def require(self, slice_model: SliceModel, image: Array, within: Within) -> None:
-        """Refuse regions that hold no signal, and intervals that noise forbids.
+    def require(self, slices: Sequence[SliceModel], start: Sequence[int], within: Within) -> None:
+        """Refuse regions that hold no signal, and intervals that noise forbids, as the first lines show them.
 
         Raises
         ------
         InputError
             Naming the region, or the interval with the shortest possible one.
         """
-        bright = float(np.percentile(np.abs(image), BRIGHT))
+        seen = {place: first_seen(slices[place], start) for place in self.places}
+        sizes = np.stack([seen[place][0] for place in self.places])
+        bright = float(np.percentile(sizes, BRIGHT))
         for name, inside in self.masks.items():
-            mean = float(np.abs(image[inside]).mean())
+            mean = float(sizes[inside[self.places]].mean())
             if mean < DARK * bright:
                 got = f"a region in air, or one without signal: {mean / bright:.1%} of the object's brightness"
                 cure = "Draw it on the image of the scan; see that its axes are (ky, kx)."
                 raise InputError(name, got, f"{DARK:.0%} or more, as the first lines show it", cure)
-        lengths = within.lengths(self.shortest(slice_model, image))
+        lengths = within.lengths(self.shortest(seen))
         place = int(np.argmax(lengths))
         if within.length < FAR * lengths[place]:
             shown = "{:.2%}" if within.relative else "{:.3g} units"
-            unit = 1.0 if within.relative else float(np.median(np.abs(slice_model.image_unit)))
-            got, least = (shown.format(each * unit) for each in (within.length, lengths[place]))
+            got, least = map(shown.format, (within.length, lengths[place]))
             wanted = f"{least} or more: noise alone leaves {self.names[place]} so uncertain, even in a complete scan"
             raise InputError("until_interval", got, wanted, "Ask for a longer interval, a larger region, or average.")
 
 
+Seen = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Modulus of the image that the first lines of a slice show, and the variance per real component that noise alone would
+leave in the image of all lines, (ky, kx) each, in the units of the file."""
+
+
+def first_seen(slice_model: SliceModel, start: Sequence[int]) -> Seen:
+    """What the first lines of a slice show."""
+    one = slice_model.calibrated(start, rough=True)
+    image, unit = one.central_image(start), np.abs(one.image_unit)
+    squares = 1.0 if one.maps is None else np.sum(np.abs(one.maps) ** 2, axis=0)
+    variances = one.noise_variance * unit**2 / np.maximum(squares, np.finfo(np.float32).tiny)
+    return np.abs(image) * unit, np.broadcast_to(variances, image.shape)
+
+
 def _over(
-    given: GivenRegion, place: SliceGeometry | None, shape: tuple[int, int], name: str
+    given: GivenRegion,
+    name: str,
+    places: Sequence[SliceGeometry | None],
+    shape: tuple[int, int],
+    numbers: Sequence[int],
+    count: int,
 ) -> dict[str, NDArray[np.bool_]]:
     """Regions by the names that people know: of files their own."""
     name = _name(given) if isinstance(given, Path) else name
-    found = named_regions(RegionMask.given(given, name).over([place], (1, *shape)), name)
-    return {each: inside[0] for each, inside in found.items()}
+    mask = RegionMask.given(given, name)
+    found = mask.over(places, (len(places), *shape), numbers, count)
+    if lost := sorted({*np.unique(mask.labels).tolist()} - {*np.unique(found).tolist(), 0}):
+        got, wanted = f"region {lost[0]} lies in none of the slices", f"a region in {slices_text(numbers)}"
+        raise InputError(name, got, wanted, f"Choose the slices that it goes through with {option('slices')}.")
+    return named_regions(found, name)
 
 
 def _joined(masks: dict[str, NDArray[np.bool_]], found: Mapping[str, NDArray[np.bool_]]) -> list[str]:

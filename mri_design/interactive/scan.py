@@ -390,8 +390,8 @@ class LoadedScan(Shown):
             End as soon as all regions are known to within this on either side: 0.02 or "2%" of the region's mean (of a
             difference, of the brighter region's), or "3.5 units", as the image has them.
         region : array, str or Path, optional
-            Flags, or whole numbers from 1 for several regions, on the grid of the image, or a file of such, or a list
-            of these: their means are to be known.
+            Flags, or whole numbers from 1 for several regions, on the grid of the image or, of several slices, of the
+            volume; or a file of such, or a list of these: their means are to be known.
         difference : pair of the same, optional
             Two regions whose difference is to be known.
         level : float, optional

@@ -286,7 +286,7 @@ class _Live:
         self._first = self._start()
         self._scan, self._companions = self._calibrated(companions)
         model = self._scan.slice_model(0, **self._recipe.slice_settings)
-        self._regions = request.regions_of(self._scan, model, self._first)
+        self._regions = request.regions_of([self._scan], [model], self._first)
         self._looks = ImageErrors(self._recipe, work.seed, tuple(self._companions), self._regions)
         self._watch = DesignWatch(work, keep, self._most, self._looks)
         self._watch.begins(self._scan, self._encoding, request.stop)

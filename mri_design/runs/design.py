@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mri_design.brief import briefly
@@ -13,6 +13,7 @@ from mri_design.experiment import design, extent, reconstruction
 from mri_design.experiment.regions import Regions
 from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import IMAGINARY_RATIO
+from mri_design.operators.base import Array
 from mri_design.runs.companions import (
     LITTLE,
     companions_within,
@@ -63,6 +64,8 @@ class DesignResult:
         Images along the design, the last one of all lines; empty for strategies that infer none.
     regions : Regions, optional
         Those that were to be known.
+    around : mapping of int to (Image, array or None)
+        Images of other slices that have a region, and what is known of their truth, by `Regions.places`.
     """
 
     request: DesignRequest
@@ -79,6 +82,7 @@ class DesignResult:
     steered_by: str = ""
     frames: tuple[Frame, ...] = ()
     regions: Regions | None = None
+    around: Mapping[int, tuple[reconstruction.Image, Array | None]] = field(default_factory=dict)
 
     @property
     def ended(self) -> str:
@@ -145,6 +149,11 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
         callback=partial(work.progress.show, "checking predictions"),
     )
     watch.ends(state.trace, result.known, result.images[0], result.status, result.ended)
+    around = dict[int, tuple[reconstruction.Image, Array | None]]()
+    for place, made in looks.images(slices.shown, state).items():
+        if place:
+            other = KnownSlice(scan=scans[place], slice_model=slices.slices[place], signal=state.signals[place])
+            around[place] = made, other.shown_reference
     return replace(
         result,
         account=predictions.DesignAccount(state.trace, checks),
@@ -154,6 +163,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
         steered_by=slices.steered_by,
         frames=watch.frames,
         regions=slices.regions,
+        around=around,
     )
 
 

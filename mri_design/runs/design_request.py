@@ -174,21 +174,40 @@ class DesignRequest:
         others = [companion_file(source) for source in self.companions if not names_neighbours(source)]
         return [*maps, *strategy_files([self.recipe.design.strategy]), *others, *self.regions.files]
 
-    def regions_of(self, scan: KSpaceData, slice_model: SliceModel, start: Sequence[int]) -> Regions | None:
-        """The regions over a calibrated slice, whose first lines show it; None where none are to be known.
+    def regions_of(
+        self,
+        scans: Sequence[KSpaceData],
+        slices: Sequence[SliceModel],
+        start: Sequence[int],
+        shows: Sequence[bool] = (True,),
+        numbers: Sequence[int] = (0,),
+        count: int = 1,
+    ) -> Regions | None:
+        """The regions over calibrated slices; None where none are to be known.
+
+        Parameters
+        ----------
+        scans, slices : sequences of KSpaceData and of SliceModel
+            Those that were to share the mask, that of the image first.
+        start : sequence of int
+            Their first lines, which show them.
+        shows : sequence of bool
+            Whether each shows more than noise.
+        numbers, count : sequence of int, int
+            Of the slices in the scan, and how many that has.
 
         Raises
         ------
         InputError
-            As `WantedRegions.over` and `Regions.require`.
+            As `WantedRegions.over`, `Regions.among` and `Regions.require`.
         """
         within = self.recipe.design.within
         if within is None:
             return None
-        place = None if scan.geometry is None else scan.geometry[0]
-        found = self.regions.over(place, (scan.grid_shape[0], scan.grid_shape[1]), self.recipe.design.level)
-        seen = slice_model.calibrated(start, rough=True)
-        found.require(seen, seen.central_image(start), within)
+        places = [None if scan.geometry is None else scan.geometry[0] for scan in scans]
+        shape = (scans[0].grid_shape[0], scans[0].grid_shape[1])
+        found = self.regions.over(places, shape, self.recipe.design.level, numbers, count).among(shows, numbers)
+        found.require([*compress(slices, shows)], start, within)
         return found
 
     @cached_property
@@ -270,7 +289,7 @@ class DesignSlices:
     steered_by : str
         The other image of the object that has a say in the mask; empty where none has.
     regions : Regions or None
-        Of the slice of the image, those that are to be known.
+        Those that are to be known.
     """
 
     plan: extent.DesignPlan
@@ -326,6 +345,7 @@ def prepared(request: DesignRequest, work: Work, data: DesignInput | None = None
     shows = [place == 0 or one.calibrated(start, rough=True).shows_signal(start) for place, one in enumerate(slices)]
     if empty := sorted(number for number, signal in zip(numbers, shows, strict=True) if not signal):
         work.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
+    regions = request.regions_of(scans, slices, start, shows, numbers, scan.n_slices)
     numbers, scans, slices = [*compress(numbers, shows)], [*compress(scans, shows)], [*compress(slices, shows)]
     places = {number: None if scan.geometry is None else scan.geometry[number] for number in numbers}
     companions = companions_over(given, chosen[0], numbers[0], scan.n_slices)
@@ -354,7 +374,7 @@ def prepared(request: DesignRequest, work: Work, data: DesignInput | None = None
         near=request.around.of(numbers[0], Slices(scan.n_slices), places),
         frames=frames,
         steered_by=steered_by,
-        regions=request.regions_of(scans[0], slices[0], start),
+        regions=regions,
     )
 
 

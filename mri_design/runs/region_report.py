@@ -22,8 +22,10 @@ def region_facts(folder: RunFolder, result: DesignResult) -> dict[str, Any]:
     if regions is None or within is None:
         folder.remove(FILE)
         return {"regions": None, "least_known": None}
-    image, reference = result.images[0].reconstruction, result.known.shown_reference
-    means = regions.measured(image, reference)
+    of_all = {0: (result.images[0].reconstruction, result.known.shown_reference), **result.around}
+    images = {place: image for place, (image, _) in of_all.items()}
+    means = regions.measured(images, {place: truth for place, (_, truth) in of_all.items()})
+    shown = max(regions.places, key=lambda place: sum(inside[place].sum() for inside in regions.masks.values()))
     steps = [*trace.steps, *([trace.declined] if trace.declined is not None else [])]
     forecasts = [(len(trace.start) + at, step.forecast) for at, step in enumerate(steps)]
     looks = {count: one.intervals for count, one in forecasts if one.intervals is not None}
@@ -47,6 +49,8 @@ def region_facts(folder: RunFolder, result: DesignResult) -> dict[str, Any]:
     place = int(np.argmax(within.lengths(last)))
     return {
         "regions": regions,
+        "region_image": images[shown].image,
+        "outlines": {name: inside[shown] for name, inside in regions.masks.items()},
         "within": within,
         "measured_regions": means,
         "looks": list(looks),

@@ -228,17 +228,30 @@ REGION = np.zeros((24, 20), dtype=int)
 REGION[9:13, 8:12] = 1
 
 
-def test_a_design_ends_when_a_region_is_known_and_after_a_resume_too(run: Run, tmp_path: Path) -> None:
-    """intervals.csv has every look; the region measured in the image of the run is the last of them."""
-    np.save(tmp_path / "lesion.npy", REGION)
+@pytest.mark.parametrize("slices", [1, 2])
+def test_a_design_ends_when_a_region_is_known_and_after_a_resume_too(
+    run: Run, work: Path, tmp_path: Path, slices: int
+) -> None:
+    """intervals.csv has every look; the region measured in the image of the run is the last of them.
+
+    In two slices it goes through both, and the image is that of the second.
+    """
+    scans = [np.load(work / f"{name}.npz") for name in ("scan", "head")]
+    both = {name: np.concatenate([scan[name] for scan in scans]) for name in ("kspace", "reference")}
+    np.savez(tmp_path / "both.npz", **both, noise_variance=scans[0]["noise_variance"])
+    np.save(tmp_path / "lesion.npy", REGION if slices == 1 else [REGION, np.roll(REGION, 1, axis=0)])
     wanted = ("--region", tmp_path / "lesion.npy", "--until-interval", "3%", "--level", "80%")
-    asked, out, again = ("design", "scan.npz", *QUICK, "--start", 4, *wanted), tmp_path / "x", tmp_path / "y"
+    source = ("scan.npz",) if slices == 1 else (tmp_path / "both.npz", "--slices", "all")
+    asked, out, again = ("design", *source, *QUICK, "--start", 4, *wanted), tmp_path / "x", tmp_path / "y"
     run(*asked, "--out", out)
     looks = rows(out / "intervals.csv")
     assert float(looks[-1]["relative"]) <= 0.03 < float(looks[0]["relative"])
     assert int(looks[-1]["lines"]) == len(manifest(out)["lines"]) < 24 and {row["region"] for row in looks} == {
         "lesion"
     }
+    regions = np.load(tmp_path / "lesion.npy").reshape(-1, 24, 20) == 1
+    true = np.abs(both["reference"][:slices][regions]).mean()
+    assert [float(row["true"]) for row in looks] == pytest.approx([true] * len(looks), rel=1e-4)
     assert np.load(out / "draws.npy").shape[0] == 32
     with stopping(design_run, "concluded", 0):
         run(*asked, "--out", again, code=130)

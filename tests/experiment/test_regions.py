@@ -10,7 +10,7 @@ import mri_design as md
 from mri_design.design import Within
 from mri_design.experiment.recipe import within_of
 from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
-from mri_design.experiment.regions import Regions, WantedRegions
+from mri_design.experiment.regions import Regions, WantedRegions, first_seen
 from mri_design.model import SliceModel
 from tests.refusals import refused
 
@@ -35,9 +35,9 @@ def test_regions_have_names_and_differences_two_of_them(tmp_path: Path) -> None:
     np.save(tmp_path / "lesion.npy", MIDDLE)
     pair = np.roll(MIDDLE, 2), np.roll(MIDDLE, 3)
     wanted = WantedRegions((tmp_path / "lesion.npy", np.roll(TWO, 1, axis=0)), (pair,))
-    found = wanted.over(None, SHAPE, 0.9)
+    found = wanted.over([None], SHAPE, 0.9)
     assert found.names == ("lesion", "region 2 1", "region 2 2", "first - second")
-    np.testing.assert_array_equal(found.masks["lesion"], MIDDLE == 1)
+    np.testing.assert_array_equal(found.masks["lesion"][0], MIDDLE == 1)
     assert wanted.files == [str(tmp_path / "lesion.npy")] and bool(wanted) and not WantedRegions()
 
 
@@ -47,12 +47,12 @@ def test_regions_of_equal_names_are_told_apart_and_the_same_region_is_one(tmp_pa
         (tmp_path / folder).mkdir()
         np.save(tmp_path / folder / "t1.lesion.npy", mask)
     files = (tmp_path / "a" / "t1.lesion.npy", tmp_path / "b" / "t1.lesion.npy")
-    found = WantedRegions(files, (files,)).over(None, SHAPE, 0.9)
+    found = WantedRegions(files, (files,)).over([None], SHAPE, 0.9)
     first, second = "t1.lesion", "t1.lesion (2)"
     assert found.names == (first, second, f"{first} - {second}") and len(found.masks) == 2
-    np.testing.assert_array_equal(found.masks[second], other == 1)
+    np.testing.assert_array_equal(found.masks[second][0], other == 1)
     with refused("difference"):
-        WantedRegions((), ((MIDDLE, MIDDLE.astype(bool)),)).over(None, SHAPE, 0.9)
+        WantedRegions((), ((MIDDLE, MIDDLE.astype(bool)),)).over([None], SHAPE, 0.9)
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_regions_of_equal_names_are_told_apart_and_the_same_region_is_one(tmp_pa
 )
 def test_masks_that_cannot_serve_are_refused(field: str, means: tuple, differences: tuple) -> None:
     with refused(field):
-        WantedRegions(means, differences).over(None, SHAPE, 0.9)
+        WantedRegions(means, differences).over([None], SHAPE, 0.9)
 
 
 def test_intervals_are_those_of_the_means_of_the_image(one: SliceModel, recipe: md.Recipe) -> None:
     image = reconstruct_prepared(one, range(8, 24), "mean", recipe, image_rng(0))
-    regions = WantedRegions((MIDDLE,), ((MIDDLE, np.roll(MIDDLE, 6, axis=1)),)).over(None, SHAPE, 0.8)
-    mean, apart = regions.measured(image, one.kspace[0])
-    rows = regions.intervals(regions.measured(image))
+    regions = WantedRegions((MIDDLE,), ((MIDDLE, np.roll(MIDDLE, 6, axis=1)),)).over([None], SHAPE, 0.8)
+    mean, apart = regions.measured({0: image}, {0: one.kspace[0]})
+    rows = regions.intervals(regions.measured({0: image}))
     low, high = mean.interval(0.8)
     assert rows[0] == pytest.approx([(low + high) / 2, (high - low) / 2, mean.value])
     assert rows[1] == pytest.approx([apart.middle, apart.half_length(0.8), apart.brightness])
@@ -93,24 +93,80 @@ def test_noise_alone_leaves_what_a_complete_scan_without_a_prior_has(one: SliceM
         noise = np.sum(maps.conj() * noise, axis=1, keepdims=True) / np.sum(np.abs(maps) ** 2, axis=0)
     image = np.full(SHAPE, 100 * sd)
     other = np.roll(MIDDLE, 6, axis=1) == 1
-    regions = Regions({"a": MIDDLE == 1, "b": other}, ("a",), (("a", "b"),), 0.9)
+    regions = Regions({"a": MIDDLE[None] == 1, "b": other[None]}, ("a",), (("a", "b"),), 0.9)
     found = np.abs(image + noise[:, 0])
     means, others = found[:, MIDDLE == 1].mean(axis=1), found[:, other].mean(axis=1)
     halves = 1.645 * np.array([means.std(), (means - others).std()])
-    np.testing.assert_allclose(regions.shortest(seen, image)[:, 1], halves, rtol=0.06)
+    variances = first_seen(seen, range(12, 20))[1]
+    np.testing.assert_allclose(regions.shortest({0: (image, variances)})[:, 1], halves, rtol=0.06)
 
 
 def test_what_can_never_be_known_is_refused_at_once(one: SliceModel) -> None:
-    image = one.central_image(range(12, 20))
-    inside, outside = Regions({"a": MIDDLE == 1}, ("a",)), Regions({"air": CORNER == 1}, ("air",))
-    inside.require(one, image, Within(0.05))
+    start = range(12, 20)
+    inside, outside = (Regions({name: mask[None] == 1}, (name,)) for name, mask in (("a", MIDDLE), ("air", CORNER)))
+    inside.require([one], start, Within(0.05))
     with refused("air"):
-        outside.require(one, image, Within(0.05))
-    least = inside.shortest(one, image)[0]
+        outside.require([one], start, Within(0.05))
+    least = inside.shortest({0: first_seen(one, start)})[0]
     for relative, length in ((True, least[1] / least[2]), (False, least[1])):
-        inside.require(one, image, Within(0.8 * length, relative))
+        inside.require([one], start, Within(0.8 * length, relative))
         with refused("until_interval"):
-            inside.require(one, image, Within(0.7 * length, relative))
+            inside.require([one], start, Within(0.7 * length, relative))
+
+
+def test_what_noise_leaves_is_in_the_units_of_the_file(one: SliceModel) -> None:
+    """A scan in other units has other images and other noise, and the same relative interval."""
+    regions, start = Regions({"a": MIDDLE[None] == 1}, ("a",)), range(12, 20)
+    mine, theirs = (regions.shortest({0: first_seen(replace(one, unit=n), start)})[0] for n in (1.0, 3.0))
+    np.testing.assert_allclose(theirs, 3.0 * mine, rtol=1e-6)
+
+
+VOLUME = np.zeros((4, *SHAPE), dtype=int)
+VOLUME[1, 12:18, 10:16] = VOLUME[2, 14:18, 10:16] = 1
+"""Of four slices: a region of two of them."""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "given", "pixels"),
+    [
+        ((2, 1), VOLUME, (24, 36)),
+        ((3, 1, 2), VOLUME, (0, 36, 24)),
+        ((2, 1), VOLUME[1:3], (24, 36)),
+        ((2, 1), MIDDLE, (36, 0)),
+    ],
+    ids=["of all slices", "of three", "of the chosen ones in their order", "of that of the image"],
+)
+def test_a_mask_of_a_volume_lies_on_the_slices_that_share_the_mask(
+    numbers: tuple[int, ...], given: np.ndarray, pixels: tuple[int, ...]
+) -> None:
+    found = WantedRegions((given,)).over([None] * len(numbers), SHAPE, 0.9, numbers, 4)
+    assert tuple(np.count_nonzero(found.masks["region"], axis=(1, 2))) == pixels
+    assert found.places == [place for place, count in enumerate(pixels) if count]
+
+
+@pytest.mark.parametrize(("numbers", "count"), [((0, 3), 4), ((0,), 1)], ids=["other slices", "a scan of one slice"])
+def test_a_region_in_no_slice_that_shares_the_mask_is_refused(numbers: tuple[int, ...], count: int) -> None:
+    with refused("region"):
+        WantedRegions((VOLUME,)).over([None] * len(numbers), SHAPE, 0.9, numbers, count)
+
+
+def test_a_region_that_goes_through_a_slice_of_noise_is_refused() -> None:
+    found = WantedRegions((VOLUME,)).over([None] * 3, SHAPE, 0.9, (1, 2, 3), 4)
+    assert found.among((True, True, False), (1, 2, 3)).places == [0, 1]
+    with refused("region"):
+        found.among((True, False, True), (1, 2, 3))
+
+
+def test_the_mean_of_a_region_is_over_all_its_slices_whose_draws_are_independent(
+    one: SliceModel, recipe: md.Recipe
+) -> None:
+    images = {n: reconstruct_prepared(one, range(8, 24), "mean", recipe, image_rng(n)) for n in (0, 2)}
+    both = np.stack([MIDDLE, np.zeros_like(MIDDLE), np.roll(MIDDLE, 1, axis=0)]) == 1
+    (found,) = Regions({"a": both}, ("a",)).measured(images)
+    alone = [Regions({"a": both[n][None]}, ("a",)).measured({0: images[n]})[0] for n in (0, 2)]
+    assert found.value == pytest.approx(np.mean([each.value for each in alone]))
+    scatter = [np.var(each.deviations[0], ddof=1) / 4 for each in alone]
+    assert np.sum([np.var(each, ddof=1) for each in found.deviations]) == pytest.approx(np.sum(scatter))
 
 
 @pytest.mark.parametrize(
