@@ -303,7 +303,7 @@ def measure(
     made, masks = None, region or []
     require_numbers(least=0.5, most=0.99, level=level)
     if fit is not None:
-        from mri_design.runs.maps import measure_map, report_map
+        from mri_design.runs.maps import MAP, measure_map, report_map
         from mri_design.signals.models import signal_model
 
         spare = {"and": other, "slice": number, "frame": frame}
@@ -344,6 +344,8 @@ def measure(
         terminal.say("  ".join([f"{name:<{first}}", *cells]).rstrip(), quiet)
     for sentence in measured.sentences:
         terminal.say(sentence, quiet)
+    if made is not None:
+        terminal.say(str((run if out is None else out) / MAP), quiet)
     return terminal.DONE
 
 

@@ -15,7 +15,6 @@ from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError, option, optional_package
 from mri_design.evaluation import plots
 from mri_design.evaluation.run_folder import RunFolder, read_manifest
-from mri_design.evaluation.tables import read_csv_texts
 from mri_design.evidence.regions import RegionMean, region_means, require_several
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.model.sparsity import SparsityBlock
@@ -110,7 +109,7 @@ def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, complex_
     UsageError
         For a run without draws, or of one frame.
     InputError
-        For times that do not fit, frames from other numbers of lines, and echoes that do not determine the quantity.
+        For times that do not fit, frames from other lines, and echoes that do not determine the quantity.
     """
     chosen = signal_model(model)
     require_draws(run)
@@ -118,7 +117,9 @@ def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, complex_
         every = option("input.series.contrast", "all")
         raise UsageError(f"{run.name} holds one image of every slice: reconstruct all echoes together, as with {every}")
     found = chosen.times(times, len(run.frames))
-    _require_same_lines(run)
+    if not run.same_lines:  # their errors differ, and echoes count alike
+        cure = f"Reconstruct with the {run.counted} that all have: {option('mask', 'MASK')}."
+        raise InputError(f"{run.name}: {run.counted}", "others in some frames", "the same in all frames", cure)
     assert run.image is not None and run.draws is not None and run.std is not None
     require_several(run.draws[0, 0])
     pull, slices = pull_of_prior(run), []
@@ -158,16 +159,6 @@ def pull_of_prior(run: StoredRun) -> float:
         return 0.0
     rates = [SparsityBlock("pixels", one["rate"], tau_limit=one["tau_limit"]) for one in blocks]
     return sum(noise * min(one.rate * noise / signal, float(one.tau_limit or np.inf)) for one in rates)
-
-
-def _require_same_lines(run: StoredRun) -> None:
-    """Refuse frames from other numbers of lines: their errors differ, and echoes count alike."""
-    table = None if run.folder is None else run.folder / "metrics.csv"
-    rows = read_csv_texts(table) if table is not None and table.is_file() else []
-    counts = sorted({int(str(row[run.counted])) for row in rows if str(row.get(run.counted, "")).isdigit()})
-    if len(counts) > 1:
-        cure = f"Reconstruct with the {run.counted} that all have: {option('mask', 'MASK')}."
-        raise InputError(f"{run.name}: {run.counted}", f"{counts[0]} to {counts[-1]}", "the same in all frames", cure)
 
 
 def measure_map(

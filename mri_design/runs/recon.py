@@ -282,6 +282,7 @@ class ReconResult:
                 "of_scan": scan.numbering.count,
                 "axis": scan.numbering.axis,
                 "frames": tuple(scan.numbering.numbers),
+                "same_lines": scan.same_lines,
                 "places": scan.places,
                 "sources": scan.sources,
             }
@@ -364,8 +365,8 @@ class ScanSlices:
         What is used of each and of those that inform them, see `what_is_used`; and of each that is requested.
     places, sources : tuple of SliceGeometry, tuple of SourceImage
         Of each that is requested; none where not all have one.
-    alike : bool
-        Whether the same is used of all.
+    alike, same_lines : bool
+        Whether the same is used of all, and of every slice in all frames.
     shared : Shared
         What the slices have in common.
 
@@ -426,6 +427,7 @@ class ScanSlices:
         self.places, self.sources = _of_all(self._places, self.numbers), _of_all(sources, self.numbers)
         self.used = {number: self.masks[number] for number in self.numbers}
         self.alike = all(np.array_equal(one, mask) for one in self.used.values())
+        self.same_lines = all(np.array_equal(self.used[n % self._count], one) for n, one in self.used.items())
         self.recipe = recipe = recipe_for(mask, self.first, recipe)
         given = {} if references is None else references.of_slices(self.first_frame, self._count, grid)
         self._given: Mapping[int, GivenReference] = given  # of the first frame, for all of them

@@ -123,6 +123,8 @@ class StoredRun(Stored):
         What the frames are: "contrast", "phase", "repetition" or "set"; empty where there is one.
     frames : tuple of int
         Their numbers.
+    same_lines : bool
+        Whether every frame of a slice is made of the same lines, samples or readouts.
     acquired : tuple of tuples of int
         Lines or samples in the order of measurement, in echo trains; none where it is one by one as they were chosen.
     shots : float array, shape (shot, sample, 2), optional
@@ -157,6 +159,7 @@ class StoredRun(Stored):
     sources: tuple[SourceImage, ...] = ()
     axis: str = ""
     frames: tuple[int, ...] = ()
+    same_lines: bool = True
     acquired: tuple[tuple[int, ...], ...] = ()
     shots: NDArray[np.float64] | None = None
     grid: tuple[int, int] | None = None

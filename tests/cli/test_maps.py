@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.evaluation import read_csv, write_csv
+from mri_design.evaluation import read_csv
 from mri_design.runs.maps import fit_run, pull_of_prior
 from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.geometry import SliceGeometry
@@ -110,9 +110,7 @@ def test_what_does_not_fit_is_refused(run: Run, echoes: Path, tmp_path: Path) ->
     assert not (tmp_path / "out").exists()
 
 
-def test_the_pull_of_the_prior_is_known_of_one_coil_and_frames_have_equal_numbers_of_lines(
-    echoes: Path, tmp_path: Path
-) -> None:
+def test_the_pull_of_the_prior_is_known_of_one_coil(echoes: Path, tmp_path: Path) -> None:
     stored = read_run(echoes / "run")
     known = {"prior": PRIOR, "noise_sd_per_real_component": 0.02, "signal_level": 1.0}
     folder = left(tmp_path / "run", stored, settings=known)
@@ -121,6 +119,14 @@ def test_the_pull_of_the_prior_is_known_of_one_coil_and_frames_have_equal_number
     assert pull_of_prior(replace(again, mask=np.ones(24, bool))) == 0
     known["signal_level"] = 10.0
     assert pull_of_prior(read_run(left(tmp_path / "run", stored, settings=known))) == pytest.approx(0.2 * 0.02)
-    write_csv(folder / "metrics.csv", [{"lines": 20}, {"lines": 12}])
+
+
+def test_frames_of_other_lines_are_refused(run: Run, echoes: Path, tmp_path: Path) -> None:
+    kspace = np.ones((2, 24, 20), np.complex64) + np.random.default_rng(0).normal(size=(2, 24, 20))
+    kspace[0, 2], kspace[1, 3] = 0, 0
+    np.save(tmp_path / "echoes.npy", kspace.astype(np.complex64))
+    read = ("-s", "input.dims=contrast,ky,kx", "-s", "input.series.contrast=all", "--noise", 1)
+    words = ("--recipe", "quick-local.toml", "--no-report", "--draws", 4, "--out", tmp_path / "out")
+    run("recon", tmp_path / "echoes.npy", *read, *words, code=(0, 4))
     with refused("lines"):
-        fit_run(again, "T2", ECHOES)
+        fit_run(read_run(tmp_path / "out"), "T2", ECHOES[:2])
