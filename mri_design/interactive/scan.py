@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from mri_design.experiment.reconstruction import Method
     from mri_design.model.generalized_linear import SiteBlock
     from mri_design.model.sparsity import SparsityBlock
+    from mri_design.runs.recon import ReconResult
     from mri_design.runs.store import Record
     from mri_design.runs.work import Keep, Work
 
@@ -266,7 +267,9 @@ def load(
         data = data.only(measured)
     if file is None:
         file = f"{MEMORY_PREFIX}{data.name} {sha256(data.kspace.tobytes()).hexdigest()[:16]}"
-    return LoadedScan(file, data, maps, settings, seed)
+        return LoadedScan(file, data, maps, settings, seed)
+    in_files = mask is None and noise is None and (coil_maps is None or maps is not None)
+    return LoadedScan(file, data, maps, settings, seed, in_files)
 
 
 def _in_memory(source: object, recipe: Recipe, seed: int) -> KSpaceData | TrajectoryData:
@@ -315,6 +318,8 @@ class LoadedScan(Shown):
         Settings of reconstructions and designs that are called without a recipe.
     seed : int
         Seed of reconstructions and designs that are called without a seed.
+    in_files : bool
+        Whether all of it is in files, so that further frames of a series can be read.
 
     Examples
     --------
@@ -331,6 +336,7 @@ class LoadedScan(Shown):
     maps: Path | None
     recipe: Recipe
     seed: int = 0
+    in_files: bool = False
 
     @property
     def kspace(self) -> NDArray[np.complex64]:
@@ -469,6 +475,7 @@ class LoadedScan(Shown):
         calibrated_on: File | None = None,
         draws: int | None = None,
         slices: int | str | Sequence[int] = 0,
+        series: str | None = None,
         seed: int | None = None,
         recipe: RecipeLike | None = None,
         blocks: Blocks | None = None,
@@ -499,15 +506,23 @@ class LoadedScan(Shown):
             default the recipe's, none.
         slices : int, str or sequence of int
             The slice, by number from 0 (negative ones count from the end); several, or ``"all"``, give an image of all.
+        series : {"contrast", "phase", "repetition", "set"}, optional
+            All frames of the scan's file along this axis, as echoes, for `ScanImage.fit`.
         seed, recipe, blocks, jobs, watch
             As for `design`.
 
         Raises
         ------
         UsageError, InputError
-            For an unknown method, and lines without data.
+            For an unknown method, lines without data, and a series of a scan that is not all in files.
         """
         settings = self._settings(recipe, blocks).replacing("reconstruction", method=method, draws=draws)
+        if series is not None:
+            counters: dict[Any, Any] = {**(settings.input.series or {}), series: "all"}
+            settings = settings.replacing("input", series=counters)
+        if settings.input.axis and not self.in_files:
+            cure = "Save the arrays, and load the files; a mask of the lines is an argument of reconstruct."
+            raise InputError("series", "a scan of which arrays were given", "one that is all in files", cure)
         measured_against: Path | runs.GivenReference | None = file_given(reference)
         if measured_against is None and reference is not None:
             measured_against = runs.GivenReference.of_array(reference)
@@ -521,7 +536,13 @@ class LoadedScan(Shown):
             companions=_files(companions),
             calibrated_on=file_given(calibrated_on),
         )
-        compute = partial(runs.reconstruct_scan, experiment.Slices.of(self.data), request)
+
+        def compute(work: Work, keep: Keep) -> ReconResult:
+            if not settings.input.axis:
+                return runs.reconstruct_scan(experiment.Slices.of(self.data), request, work, keep)
+            with experiment.opened_slices(self.source, settings, self.seed, self.maps) as frames:
+                return runs.reconstruct_scan(frames, request, work, keep)
+
         made = Computation.of(request, compute, self._work(seed, jobs, watch))
         return interactive.ScanImage(**made.parts)
 

@@ -274,6 +274,9 @@ class ReconResult:
         parts |= {"coverage": self.coverage, "acceleration": self.acceleration}
         if scan.several:
             found = {name: np.stack([*self.stack(name)]) for name in self.names if arrays}
+            found = {name: array.reshape(*self.counts, *array.shape[1:]) for name, array in found.items()}
+            if scan.numbering.axis and "coil_maps" in found:
+                found["coil_maps"] = found["coil_maps"][0]
             parts |= dict.fromkeys(ARRAYS.values()) | {
                 "scan": self.known.scan.name.partition("[")[0],
                 "part_of_scan": "",
@@ -288,6 +291,12 @@ class ReconResult:
             }
         parts |= {ARRAYS[name]: found[name] for name in ARRAYS if name in found}
         return run_of(self.known, self.images[0], **parts)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Frames, if there are several, and slices: the first axes of the arrays of a volume."""
+        frames, slices = self.scan.numbering.numbers, len(self.scan.first_frame)
+        return (len(frames), slices) if frames else (slices,) if self.scan.several else ()
 
     @property
     def names(self) -> list[str]:
@@ -533,12 +542,11 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
     Arrays of an earlier run are removed.
     """
     scan, known, kept = result.scan, result.known, result.kept
-    several, frames = scan.several, scan.numbering.numbers
+    several = scan.several
     rows = [row for one in result.facts for row in one.rows]
-    counts = (len(frames), len(scan.first_frame)) if frames else (len(scan.numbers),) if several else ()
     for name in ARRAYS:
         if name in result.names:
-            folder.write_stack(f"{name}.npy", result.stack(name), *counts)
+            folder.write_stack(f"{name}.npy", result.stack(name), *result.counts)
         else:
             folder.remove(f"{name}.npy")
     folder.write_array("mask.npy", result.mask)

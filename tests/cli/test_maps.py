@@ -121,12 +121,22 @@ def test_the_pull_of_the_prior_is_known_of_one_coil(echoes: Path, tmp_path: Path
     assert pull_of_prior(read_run(left(tmp_path / "run", stored, settings=known))) == pytest.approx(0.2 * 0.02)
 
 
-def test_frames_of_other_lines_are_refused(run: Run, echoes: Path, tmp_path: Path) -> None:
+def test_a_series_is_the_same_in_python_and_its_frames_have_the_same_lines(
+    run: Run, work: Path, echoes: Path, tmp_path: Path
+) -> None:
     kspace = np.ones((2, 24, 20), np.complex64) + np.random.default_rng(0).normal(size=(2, 24, 20))
     kspace[0, 2], kspace[1, 3] = 0, 0
     np.save(tmp_path / "echoes.npy", kspace.astype(np.complex64))
     read = ("-s", "input.dims=contrast,ky,kx", "-s", "input.series.contrast=all", "--noise", 1)
     words = ("--recipe", "quick-local.toml", "--no-report", "--draws", 4, "--out", tmp_path / "out")
     run("recon", tmp_path / "echoes.npy", *read, *words, code=(0, 4))
-    with refused("lines"):
-        fit_run(read_run(tmp_path / "out"), "T2", ECHOES[:2])
+    read_again = md.load_run(tmp_path / "out")
+    scan = md.load(tmp_path / "echoes.npy", dims="contrast,ky,kx", noise=1, recipe=work / "quick-local.toml")
+    image = scan.reconstruct(series="contrast", draws=4)
+    for part in ("image", "std", "draws"):
+        np.testing.assert_array_equal(getattr(image, part), getattr(read_again, part))
+    for made in (image, read_again):
+        with refused("lines"):
+            made.fit("T2", ECHOES[:2])
+    with refused("series"):
+        md.load(kspace, dims="contrast,ky,kx", noise=1).reconstruct(series="contrast")
