@@ -111,8 +111,11 @@ LEARNT_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98)
 """Levels of which quantiles are kept."""
 
 
-STUDENT = Distances(LEARNT_LEVELS, (0.682, 0.853, 1.054, 1.309, 1.476, 1.696, 2.040, 2.453), towards=0.0)
-"""Those of errors around the value that are Gaussian, of `USUAL_DRAWS`: the quantiles of Student's t."""
+@cache
+def student_distances() -> Distances:
+    """Those of errors around the value that are Gaussian, of `USUAL_DRAWS`: the quantiles of Student's t."""
+    quantiles = scipy.stats.t.ppf((1 + np.array(LEARNT_LEVELS)) / 2, USUAL_DRAWS - 1)
+    return Distances(LEARNT_LEVELS, tuple(quantiles.tolist()), towards=0.0)
 
 
 @cache
@@ -284,7 +287,7 @@ def region_means(
             mean(images[inside]),
             tuple(deviations[name]),
             None if truths is None else mean(truths[inside]),
-            distances=None if np.iscomplexobj(images) else STUDENT,
+            distances=None if np.iscomplexobj(images) else student_distances(),
         )
         for name, inside in regions.items()
     ]
