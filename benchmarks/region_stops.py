@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 from error_bars import learnt_without
-from parts.error_cases import SPLITS, Case, case_of
+from parts.error_cases import Case
 from parts.pages import put_table
-from regions import OUT, Known, anatomy, put_target
+from regions import OUT, Known, anatomy, cases_left, put_target
 from regions import read_rows as read_regions
 
 from mri_design.design.trace import StopRule, Within
@@ -79,20 +79,14 @@ def measure(data: Path, numbers: range, encodings: Sequence[str]) -> None:
     """Add what is not there yet."""
     path = OUT / "stops.csv"
     rows: list[Row] = [dict(row) for row in read_csv_texts(path)] if path.is_file() else []
-    have = {(row["split"], row["encoding"], str(row["number"])) for row in rows}
     known = Known.of(read_regions())
     scales = known.scales()
-    for number in numbers:
-        for encoding in encodings:
-            for split in SPLITS:
-                if (split, encoding, str(number)) in have:
-                    continue
-                case = case_of(data, split, encoding, number)
-                model = learnt_without([case.group])
-                error_bars.shipped_squared_error_model = lambda model=model: model  # type: ignore[assignment, misc]
-                rows += designed(case, number, known.without(scales, case.group))
-                write_csv(path, rows)
-                print(split, encoding, number, case.name, flush=True)
+    for case in cases_left(rows, data, numbers, encodings):
+        model = learnt_without([case.group])
+        error_bars.shipped_squared_error_model = lambda model=model: model  # type: ignore[assignment, misc]
+        rows += designed(case, case.number, known.without(scales, case.group))
+        write_csv(path, rows)
+        print(case.split, case.encoding, case.number, case.name, flush=True)
 
 
 def targets() -> None:

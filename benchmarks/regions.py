@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -65,21 +66,23 @@ def read_rows() -> list[Row]:
     return [dict(row) for row in read_csv_texts(path)] if path.is_file() else []
 
 
+def cases_left(rows: Sequence[Row], data: Path, numbers: range, encodings: Sequence[str]) -> Iterator[Case]:
+    """Those that have no row yet."""
+    have = {tuple(str(row[name]) for name in KEY) for row in rows}
+    for number, encoding, split in product(numbers, encodings, SPLITS):
+        if (split, encoding, str(number)) not in have:
+            yield case_of(data, split, encoding, number)
+
+
 def measure(data: Path, numbers: range, encodings: Sequence[str]) -> None:
     """Add what is not there yet."""
     rows = read_rows()
-    have = {(row["split"], row["encoding"], str(row["number"])) for row in rows}
-    for number in numbers:
-        for encoding in encodings:
-            for split in SPLITS:
-                if (split, encoding, str(number)) in have:
-                    continue
-                case = case_of(data, split, encoding, number)
-                recipe = case.recipe.replacing("reconstruction", draws=USUAL_DRAWS)
-                made = reconstruct_prepared(case.slice_model, case.lines, "mean", recipe, image_rng(number))
-                rows += rows_of(case, made, np.random.default_rng(number))
-                write_csv(OUT / "regions.csv", rows)
-                print(split, encoding, number, case.name, case.mask, flush=True)
+    for case in cases_left(rows, data, numbers, encodings):
+        recipe = case.recipe.replacing("reconstruction", draws=USUAL_DRAWS)
+        made = reconstruct_prepared(case.slice_model, case.lines, "mean", recipe, image_rng(case.number))
+        rows += rows_of(case, made, np.random.default_rng(case.number))
+        write_csv(OUT / "regions.csv", rows)
+        print(case.split, case.encoding, case.number, case.name, case.mask, flush=True)
 
 
 @dataclass(frozen=True)

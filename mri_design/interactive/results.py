@@ -265,6 +265,7 @@ class ScanImage(Saved, StoredImage):
         region: ArrayLike | str | os.PathLike[str] | Sequence[str | os.PathLike[str] | NDArray[Any]],
         *,
         against: ArrayLike | str | os.PathLike[str] | None = None,
+        frame: int | None = None,
     ) -> list[RegionMean]:
         """Mean moduli of regions and their differences, with the errors that draws give them: ``mri-design measure``.
 
@@ -275,6 +276,8 @@ class ScanImage(Saved, StoredImage):
             of these.
         against : array, str or Path, optional
             Another region: differences from it are returned, instead of those of all pairs.
+        frame : int, optional
+            Of several echoes or repetitions, the one that is measured.
 
         Returns
         -------
@@ -285,7 +288,7 @@ class ScanImage(Saved, StoredImage):
         Raises
         ------
         UsageError
-            Where the image has no draws.
+            Where the image has no draws, or several frames and none is named.
         InputError
             Where a mask cannot be used, or does not lie on the image.
 
@@ -295,7 +298,7 @@ class ScanImage(Saved, StoredImage):
         >>> lesion, muscle, difference = image.measure(mask, against=other)
         """
         other = None if against is None else RegionMask.given(against, "against")
-        return means_of(slices_of(self), RegionMask.all_given(region), other)
+        return means_of(slices_of(self, frame=frame), RegionMask.all_given(region), other)
 
     def fit(
         self, model: str | SignalModel, times: Sequence[float] | str, *, complex_signals: bool = False

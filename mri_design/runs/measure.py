@@ -217,7 +217,7 @@ def slices_of(run: StoredRun, number: int | None = None, frame: int | None = Non
         frame = run.frames[0]
     if run.frames and frame not in run.frames:
         numbers = ", ".join(map(str, run.frames))
-        which = f"choose one of {numbers} with {option('frame')}"
+        which = f"choose one of {numbers} with {option('frame')}, or fit all of them ({option('fit', 'T2')})"
         raise UsageError(f"{run.name} holds {len(run.frames)} {run.axis}s: {which}")
     if not run.frames and frame is not None:
         raise UsageError(f"{option('frame', frame)}: {run.name} holds one image of every slice, leave it out")

@@ -135,7 +135,10 @@ def test_a_series_is_the_same_in_python_and_its_frames_have_the_same_lines(
     image = scan.reconstruct(series="contrast", draws=4)
     for part in ("image", "std", "draws"):
         np.testing.assert_array_equal(getattr(image, part), getattr(read_again, part))
+    region = echoes / "labels.npy"
     for made in (image, read_again):
+        first, second = (made.measure(region, frame=frame)[0].value for frame in (0, 1))
+        assert first != second and first == pytest.approx(np.abs(image.image[0, 0, 6:12, 2:8]).mean())
         with refused("lines"):
             made.fit("T2", ECHOES[:2])
     with refused("series"):
