@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,14 @@ class QuantityMap:
         return int(np.isfinite(self.value).sum()), sum(one.fitted for one in self.slices)
 
 
-def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, complex_signals: bool = False) -> QuantityMap:
+def fit_run(
+    run: StoredRun,
+    model: str | SignalModel,
+    times: object,
+    *,
+    complex_signals: bool = False,
+    settings: Mapping[str, Any] | None = None,
+) -> QuantityMap:
     """Fit a model to the frames of a run.
 
     Parameters
@@ -103,6 +110,8 @@ def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, complex_
         See `SignalModel.times`.
     complex_signals : bool
         Whether complex signals are fitted, whose phase is the same in all frames, or moduli.
+    settings : mapping, optional
+        What a manifest would say of a run in memory; by default what that of its folder says.
 
     Raises
     ------
@@ -122,7 +131,9 @@ def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, complex_
         raise InputError(f"{run.name}: {run.counted}", "others in some frames", "the same in all frames", cure)
     assert run.image is not None and run.draws is not None and run.std is not None
     require_several(run.draws[0, 0])
-    pull, slices = pull_of_prior(run), []
+    if settings is None and run.folder is not None:
+        settings = read_manifest(run.folder)["settings"]
+    pull, slices = pull_of_prior(run, settings or {}), []
     for place in range(run.image.shape[1]):
         parts = (np.asarray(values[:, place]) for values in (run.image, run.draws, run.std))
         slices.append(fit_map(chosen, found, *parts, pull=pull, complex_signals=complex_signals))
@@ -143,16 +154,15 @@ def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, complex_
     return QuantityMap(chosen, tuple(slices), mapped, run.image[0])
 
 
-def pull_of_prior(run: StoredRun) -> float:
+def pull_of_prior(run: StoredRun, settings: Mapping[str, Any]) -> float:
     """By how much the prior makes the modulus of bright pixels too small, in the units of the image.
 
     A Laplace site of rate tau on a pixel pulls its modulus by tau sigma towards zero. Late echoes lose as much as early
     ones, and a larger part: T2 would come out too short. With all lines, or several coils, bright pixels have a lower
     limit (`SparsityBlock.where_determined`), and the pull is neglected.
     """
-    if run.folder is None or run.maps is not None or run.mask.all():
+    if run.maps is not None or run.mask.all():
         return 0.0
-    settings = read_manifest(run.folder)["settings"]
     noise, signal = settings.get("noise_sd_per_real_component"), settings.get("signal_level")
     blocks = [one for one in settings.get("prior", ()) if one.get("kind") == "pixels" and one.get("site") == "laplace"]
     if not (noise and signal and blocks):
