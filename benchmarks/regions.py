@@ -36,6 +36,8 @@ OUT = Path(__file__).parents[1] / "results" / "regions"
 JSON = Path(regions.__file__).with_name("region_distances.json")
 
 
+LEAST = 0.05
+"""Part of the root mean square of the draws that is spread at least: the numbers are rounded."""
 KEY = ("split", "encoding", "number")
 """Columns that name an image."""
 
@@ -50,7 +52,8 @@ def rows_of(case: Case, made: Image, rng: np.random.Generator) -> list[Row]:
     for area in AREAS:
         flags = dict(enumerate(discs(case.truth, area, rng)))
         named = {str(number): inside[None] for number, inside in flags.items()}
-        means = region_means(named, made.image[None], made.draws[None], case.truth[None])
+        pulls = None if made.pull is None else made.pull[None]
+        means = region_means(named, made.image[None], made.draws[None], case.truth[None], pulls)
         pairs = [a.minus(b, "difference", together=True) for a, b in zip(means[::2], means[1::2], strict=False)]
         for mean in (*means, *pairs):
             assert mean.true is not None
@@ -108,9 +111,10 @@ class Known:
         """From the rows of regions.csv."""
         texts = {name: np.array([str(row[name]) for row in rows]) for name in rows[0]}
         error, bias, sd = (texts[name].astype(float) for name in ("error", "bias", "sd"))
+        spread = np.sqrt(np.maximum(sd**2 - bias**2, (LEAST * sd) ** 2))
         names, counts = np.unique(texts["group"], return_counts=True)
         weights = 1 / np.sqrt(counts[np.searchsorted(names, texts["group"])])
-        return cls((error + bias) / sd, weights, texts)
+        return cls((error + bias) / spread, weights, texts)
 
     def taught(self, scales: NDArray[np.float64], of: NDArray[np.bool_] | None = None) -> Distances:
         """What some regions teach, whose errors are so many times as large as their standard deviations say."""

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.evidence.held_back import HeldBack
+from mri_design.model.generalized_linear import SiteBlock
 from mri_design.model.posterior import GaussianPosterior
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array, squared_modulus
@@ -670,6 +671,30 @@ class PosteriorDraws:
     def times(self, unit: float | Array) -> PosteriorDraws:
         """In other units: times a number, or a number for each pixel."""
         return replace(self, unit=self.unit * unit)
+
+
+def pull_of_prior(posterior: GaussianPosterior) -> Array:
+    """By how much sites on pixels make the moduli of an image too small where it is bright, (ky, kx), in its units.
+
+    At the mode X^T (X u - y) / sigma^2 is what sites pull with, d log t / d|u|: of a Laplace site tau / sigma, however
+    bright the pixel is. An image whose energy X sees d-fold loses sigma tau / d: with lines of a grid d is nearly one,
+    and along spokes, which measure the centre of k-space many times, so much more that nothing is lost.
+    """
+    model, size = posterior.model, np.abs(posterior.mean)
+    seen, energy = np.sum(np.abs(model.measurement(posterior.mean)) ** 2, dtype=np.float64), energy_of(size)
+    if not seen:
+        return np.zeros_like(size)
+    sd = np.sqrt(model.noise_variance)
+    slopes = [_slope(block, size / sd) for block in model.blocks if block.name == "pixels"]
+    pulled = -sd * energy / seen * np.sum(slopes, axis=0)
+    return np.asarray(np.minimum(np.broadcast_to(pulled, size.shape), size), dtype=size.dtype)
+
+
+def _slope(block: SiteBlock, size: Array) -> Array:
+    """d log t / d|s| of sites on pixels of a modulus (ky, kx), both in standard deviations of the noise."""
+    at = size[..., np.newaxis] if block.group_axes else size
+    found = block.potential.dlog_t(at)
+    return found[..., 0] if block.group_axes else found
 
 
 def posterior_deviations(posterior: GaussianPosterior, count: int, rng: np.random.Generator) -> Array:

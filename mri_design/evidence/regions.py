@@ -38,7 +38,7 @@ PIXELS, SIZES, LEAST = 100.0, (10.0, 400.0), 1e-3
 @briefly
 @dataclass(frozen=True)
 class Distances:
-    """How many standard deviations of its draws the truth of a region is away from their mean.
+    """How many standard deviations of its draws (`RegionMean.spread`) the truth of a region is away from their mean.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class Distances:
     power : float
         Of the size of a region: standard deviations are too small for small regions, where it is below 0.
     shift : float
-        Median of the distance from the truth to the mean of the draws, in standard deviations; below 0, since draws are
-        too dark, too. The middle of an interval is moved by it. It cancels in differences.
+        Median of the distance from the truth to the mean of the draws, in standard deviations, by which the middle of
+        an interval is moved: above 0, since sites do not pull on all pixels alike. It cancels in differences.
     towards : float
         Where the middle lies before that: 0 is the value of the image, 1 the mean of the draws.
     """
@@ -139,8 +139,9 @@ class RegionMean:
     value : float
         In the image's units.
     deviations : tuple of float arrays, shape (draw,)
-        Of the same over draws, from ``value``; what they deviate by together is their sum. Entries are independent of
-        each other (slices, images), within one the draws of two regions belong together.
+        Of the same over draws, from ``value``, with the pull of the prior taken off; what they deviate by together is
+        their sum. Entries are independent of each other (slices, images), within one the draws of two regions belong
+        together.
     true : float, optional
         The same of the reference.
     brightness : float, optional
@@ -165,9 +166,16 @@ class RegionMean:
     def sd(self) -> float:
         """Root mean square of the deviations: how far the value is expected to be from the truth.
 
-        Both the scatter of the draws is in it and the modulus of noise, by which they are brighter than the image.
+        In it are the scatter of the draws, the modulus of noise, by which they are brighter than the image, and the
+        pull of the prior.
         """
         return float(np.sqrt(self._shift**2 + sum(self._scatter)))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the draws around the middle of intervals, which has what they deviate by together."""
+        apart = 1 - (self.distances or shipped_distances()).towards
+        return float(np.sqrt((apart * self._shift) ** 2 + sum(self._scatter)))
 
     def interval(self, level: float) -> tuple[float, float]:
         """Ends of the interval that holds the truth with this probability.
@@ -188,7 +196,7 @@ class RegionMean:
     def middle(self) -> float:
         """Where the truth is expected: at the mean of the draws, shifted by what regions of known truth had to be."""
         known = self.distances or shipped_distances()
-        return self.value + known.towards * self._shift - (known.shift * self.sd if self.regions == 1 else 0.0)
+        return self.value + known.towards * self._shift - (known.shift * self.spread if self.regions == 1 else 0.0)
 
     def half_length(self, level: float) -> float:
         """Half of the length of the interval of this level."""
@@ -197,13 +205,13 @@ class RegionMean:
         freedom = sum(scatter) ** 2 / weighted if weighted else np.inf
         few = scipy.stats.t.ppf(tail, freedom) / scipy.stats.t.ppf(tail, USUAL_DRAWS - 1)
         usual = (self.distances or shipped_distances()).within(level, self.pixels / self.regions)
-        return float(usual * max(few, 1) * self.sd)
+        return float(usual * max(few, 1) * self.spread)
 
     @property
     def distance(self) -> float:
         """Standard deviations from the mean of the draws to the truth; NaN where that is not known."""
-        known = self.true is not None and self.sd > 0
-        return (self.value + self._shift - float(self.true or 0)) / self.sd if known else float("nan")
+        known = self.true is not None and self.spread > 0
+        return (self.value + self._shift - float(self.true or 0)) / self.spread if known else float("nan")
 
     def minus(self, other: RegionMean, name: str, *, together: bool) -> RegionMean:
         """The difference to another mean, of the same draws (``together``) or of an image that is independent."""
@@ -243,6 +251,7 @@ def region_means(
     images: Array,
     draws: Sequence[Array] | Array,
     truths: Array | None = None,
+    pulls: Sequence[Array | None] | Array | None = None,
 ) -> list[RegionMean]:
     """Mean moduli of regions of images, or means of maps, whose intervals are those of Student's t around the value.
 
@@ -256,6 +265,9 @@ def region_means(
         Of every slice, those of different slices being independent; only those with regions are used.
     truths : complex array, shape (slice, ky, kx), optional
         What errors are measured against.
+    pulls : sequence of float arrays (ky, kx), optional
+        Of every slice, or None: by how much the prior makes moduli too small (`error_bars.pull_of_prior`). The truth is
+        expected that far above the draws.
 
     Raises
     ------
@@ -275,7 +287,9 @@ def region_means(
             over = _size(drawn[:, inside[place]]).sum(axis=1, dtype=np.float64)
             if not np.isfinite(over).all():
                 raise InputError("draws", "NaN or infinite values", "finite", "Reconstruct again.")
-            deviations[name].append((over - own) / np.count_nonzero(inside))
+            pull = None if pulls is None else pulls[place]
+            pulled = 0.0 if pull is None else pull[inside[place]].sum(dtype=np.float64)
+            deviations[name].append((over - own + pulled) / np.count_nonzero(inside))
 
     def mean(pixels: Array) -> float:
         return float(np.mean(_size(pixels), dtype=np.float64))
@@ -327,7 +341,9 @@ def discs(truth: Array, area: int, rng: np.random.Generator) -> list[NDArray[np.
     return found
 
 
-def distances_of_discs(image: Array, draws: Array, truth: Array, rng: np.random.Generator) -> NDArray[np.float64]:
+def distances_of_discs(
+    image: Array, draws: Array, truth: Array, rng: np.random.Generator, pull: Array | None = None
+) -> NDArray[np.float64]:
     """Distances and sizes of discs of all `AREAS` in an image whose truth is known, (disc, 2).
 
     Parameters
@@ -338,8 +354,11 @@ def distances_of_discs(image: Array, draws: Array, truth: Array, rng: np.random.
         Of the image.
     rng : numpy Generator
         Puts the discs.
+    pull : float array, shape (ky, kx), optional
+        As `region_means` has it of slices.
     """
     named = {f"{area} {n}": one for area in AREAS for n, one in enumerate(discs(truth, area, rng))}
     stacked = {name: inside[np.newaxis] for name, inside in named.items()}
-    found = region_means(stacked, image[np.newaxis], draws[np.newaxis], truth[np.newaxis])
+    pulls = None if pull is None else pull[np.newaxis]
+    found = region_means(stacked, image[np.newaxis], draws[np.newaxis], truth[np.newaxis], pulls)
     return np.array([(mean.distance, mean.pixels) for mean in found]).reshape(-1, 2)

@@ -47,6 +47,7 @@ from mri_design.evidence.error_bars import (
     error_evidence,
     of_known_blocks,
     predicted_error,
+    pull_of_prior,
     shaped_std,
     std_factor,
 )
@@ -137,6 +138,8 @@ class Image:
         ``image`` is ``std``, and pixels vary together as errors of images do.
     sampler : PosteriorDraws, optional
         Makes such draws of an image with error bars, as long as it is in memory.
+    pull : float array, shape (ky, kx), optional
+        With error bars: by how much the prior makes moduli too small (`error_bars.pull_of_prior`).
     misfit : float, optional
         Of the posterior mean, see `misfit_of_samples`; where it is `unexplained`, that of the image before it, and the
         noise of this one is larger by this factor.
@@ -155,6 +158,7 @@ class Image:
     alone: Array | None = None
     draws: Array | None = None
     sampler: PosteriorDraws | None = field(default=None, compare=False)
+    pull: Array | None = None
     misfit: float | None = None
 
     @classmethod
@@ -189,7 +193,7 @@ class Image:
         def scaled(part: Any) -> Any:
             return np.asarray(part * unit, dtype=part.dtype) if isinstance(part, np.ndarray) else part.times(unit)
 
-        parts = {name: getattr(self, name) for name in ("image", "std", "alone", "draws", "noise", "sampler")}
+        parts = {name: getattr(self, name) for name in ("image", "std", "alone", "draws", "noise", "sampler", "pull")}
         return replace(self, **{name: scaled(part) for name, part in parts.items() if part is not None})
 
     @property
@@ -341,7 +345,7 @@ def _shown(made: Image, both: TwoSets) -> Image:
     weights = both.weights(made.image)
     seen = partial(both.shown, weights=weights)
     alone, draws = (None if part is None else seen(part) for part in (made.alone, made.draws))
-    shown = replace(made, image=seen(made.image), alone=alone, draws=draws, noise=None)
+    shown = replace(made, image=seen(made.image), alone=alone, draws=draws, noise=None, pull=None)
     if made.std is None or made.sampler is None:
         return shown
     deviations = made.sampler(_DRAWS_OF_BOTH) - made.image
@@ -530,7 +534,8 @@ class _Estimate:
             std = shaped_std(std, posterior.mean, others) * np.float32(factor.factor)
         sampler = PosteriorDraws(posterior, image.image, std, self.seed, self.options.number, self.without)
         draws = sampler(asked.draws) if asked.draws else None
-        return replace(image, std=std, std_factor=factor, draws=draws, sampler=sampler)
+        pull = pull_of_prior(posterior)
+        return replace(image, std=std, std_factor=factor, draws=draws, sampler=sampler, pull=pull)
 
 
 def misfit_of_samples(posterior: GaussianPosterior) -> float:

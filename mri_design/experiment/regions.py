@@ -176,7 +176,8 @@ class Regions:
         stacked = {name: inside[places] for name, inside in self.masks.items()}
         made = np.stack([images[place].image for place in places])
         true = None if any(one is None for one in known) else np.stack(known)  # type: ignore[arg-type]
-        found = region_means(stacked, made, drawn, true)  # type: ignore[arg-type]
+        pulls = [images[place].pull for place in places]
+        found = region_means(stacked, made, drawn, true, pulls)  # type: ignore[arg-type]
         found = [replace(one, distances=self.distances) for one in found]
         by_name = {one.name: one for one in found}
         pairs = [by_name[a].minus(by_name[b], f"{a} - {b}", together=True) for a, b in self.differences]

@@ -332,9 +332,7 @@ class ScanImage(Saved, StoredImage):
         --------
         >>> made = md.load_run("recon-echoes").fit("T2", [10, 20, 30, 40])
         """
-        made = self.computation if self.frames else None
-        settings = None if made is None else {**made.record.settings, **made.result.settings}
-        return fit_run(self, model, times, complex_signals=complex_signals, settings=settings)
+        return fit_run(self, model, times, complex_signals=complex_signals)
 
     @property
     def _slices(self) -> list[tuple[int, NDArray[np.complex64]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from mri_design.brief import briefly
 from mri_design.errors import InputError, UsageError, option, optional_package
 from mri_design.evaluation import plots
-from mri_design.evaluation.run_folder import RunFolder, read_manifest
+from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evidence.regions import RegionMean, region_means, require_several
 from mri_design.experiment.companion_images import RegionMask
-from mri_design.model.sparsity import SparsityBlock
 from mri_design.runs.export import export_run
 from mri_design.runs.measure import LEVEL, Measured, means_of, regions_of, require_draws
 from mri_design.runs.provenance import sentences
@@ -90,14 +89,7 @@ class QuantityMap:
         return int(np.isfinite(self.value).sum()), sum(one.fitted for one in self.slices)
 
 
-def fit_run(
-    run: StoredRun,
-    model: str | SignalModel,
-    times: object,
-    *,
-    complex_signals: bool = False,
-    settings: Mapping[str, Any] | None = None,
-) -> QuantityMap:
+def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, complex_signals: bool = False) -> QuantityMap:
     """Fit a model to the frames of a run.
 
     Parameters
@@ -110,8 +102,6 @@ def fit_run(
         See `SignalModel.times`.
     complex_signals : bool
         Whether complex signals are fitted, whose phase is the same in all frames, or moduli.
-    settings : mapping, optional
-        What a manifest would say of a run in memory; by default what that of its folder says.
 
     Raises
     ------
@@ -131,11 +121,10 @@ def fit_run(
         raise InputError(f"{run.name}: {run.counted}", "others in some frames", "the same in all frames", cure)
     assert run.image is not None and run.draws is not None and run.std is not None
     require_several(run.draws[0, 0])
-    if settings is None and run.folder is not None:
-        settings = read_manifest(run.folder)["settings"]
-    pull, slices = pull_of_prior(run, settings or {}), []
+    slices = []
     for place in range(run.image.shape[1]):
-        parts = (np.asarray(values[:, place]) for values in (run.image, run.draws, run.std))
+        parts = [np.asarray(values[:, place]) for values in (run.image, run.draws, run.std)]
+        pull = None if run.pull is None else run.pull[:, place]
         slices.append(fit_map(chosen, found, *parts, pull=pull, complex_signals=complex_signals))
     mapped = replace(
         run,
@@ -145,6 +134,7 @@ def fit_run(
         reference=None,
         noise=None,
         g_factor=None,
+        pull=None,
         maps=None,
         frames=(),
         axis="",
@@ -152,23 +142,6 @@ def fit_run(
         sources=run.sources[: len(slices)],
     )
     return QuantityMap(chosen, tuple(slices), mapped, run.image[0])
-
-
-def pull_of_prior(run: StoredRun, settings: Mapping[str, Any]) -> float:
-    """By how much the prior makes the modulus of bright pixels too small, in the units of the image.
-
-    A Laplace site of rate tau on a pixel pulls its modulus by tau sigma towards zero. Late echoes lose as much as early
-    ones, and a larger part: T2 would come out too short. With all lines, or several coils, bright pixels have a lower
-    limit (`SparsityBlock.where_determined`), and the pull is neglected.
-    """
-    if run.maps is not None or run.mask.all():
-        return 0.0
-    noise, signal = settings.get("noise_sd_per_real_component"), settings.get("signal_level")
-    blocks = [one for one in settings.get("prior", ()) if one.get("kind") == "pixels" and one.get("site") == "laplace"]
-    if not (noise and signal and blocks):
-        return 0.0
-    rates = [SparsityBlock("pixels", one["rate"], tau_limit=one["tau_limit"]) for one in blocks]
-    return sum(noise * min(one.rate * noise / signal, float(one.tau_limit or np.inf)) for one in rates)
 
 
 def measure_map(

@@ -129,7 +129,7 @@ def means_of(run: StoredRun, masks: Sequence[RegionMask], against: RegionMask | 
     assert run.draws is not None and run.image is not None
     regions = regions_of(run, masks, against)
     known = None if run.coverage is None else run.coverage.regions
-    found = region_means(regions, run.image, run.draws, run.reference)
+    found = region_means(regions, run.image, run.draws, run.reference, run.pull)
     means = [replace(mean, distances=mean.distances or known) for mean in found]
     pairs = combinations(means, 2) if len(means) <= _MOST_PAIRS else ()
     apart = pairs if against is None else ((one, means[-1]) for one in means[:-1])
@@ -238,6 +238,7 @@ def slices_of(run: StoredRun, number: int | None = None, frame: int | None = Non
         image=of_frame(run.image),
         draws=of_frame(run.draws),
         reference=None if run.reference is None else of_frame(run.reference),
+        pull=None if run.pull is None else of_frame(run.pull),
         places=run.places[at * slices : (at + 1) * slices][chosen],
     )
 

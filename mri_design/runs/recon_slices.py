@@ -542,5 +542,6 @@ def _scores(shared: Shared, item: tuple[str, MeasuredSlice]) -> tuple[int, str, 
     beyond = error_beyond_noise(made.image, made.std, known.scan, reference, known.image_unit, measured.mask)
     discs = np.empty((0, 2))
     if made.draws is not None:
-        discs = distances_of_discs(made.image, made.draws, reference, np.random.default_rng(measured.number))
+        rng = np.random.default_rng(measured.number)
+        discs = distances_of_discs(made.image, made.draws, reference, rng, made.pull)
     return measured.number, name, (scores(beyond, made.std), discs)

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 RESULT = "result.npz"
 """File of a run's result other than its arrays and tables, to be read again."""
 ARRAYS = {"recon": "image", "coil_maps": "maps"} | {
-    name: name for name in ("std", "noise", "g_factor", "draws", "reference")
+    name: name for name in ("std", "noise", "g_factor", "draws", "pull", "reference")
 }
 """Files of arrays, and the parts of a `StoredRun` that they hold."""
 FILES = ARRAYS | {"mask": "mask"}
-_REAL = ("std", "noise", "g_factor")
+_REAL = ("std", "noise", "g_factor", "pull")
 _OF_SEVERAL = ("draws", "maps")
 """Parts with a further axis before those of pixels."""
 _OF_ONE_MASK = "design, recon or protocol"
@@ -107,6 +107,8 @@ class StoredRun(Stored):
         What noise alone does to it, and the g-factor of the coils.
     draws : complex64 array, shape (draw, ky, kx), of a volume (slice, draw, ky, kx), or None
         Images that the posterior holds possible; those of a folder are loaded on first access.
+    pull : float32 array, shape as ``image``, or None
+        By how much the prior makes moduli too small; kept together with draws.
     reference : complex64 array, shape as ``image``, or None
         What errors are measured against; of a volume it is kept together with draws.
     maps : complex64 array, shape (coil, ky, kx), of a volume (slice, coil, ky, kx), or None
@@ -151,6 +153,7 @@ class StoredRun(Stored):
     noise: NDArray[np.float32] | None = None
     g_factor: NDArray[np.float32] | None = None
     draws: NDArray[np.complex64] | None = None
+    pull: NDArray[np.float32] | None = None
     reference: NDArray[np.complex64] | None = None
     maps: NDArray[np.complex64] | None = None
     part_of_scan: str = ""
@@ -422,6 +425,7 @@ def arrays_of(known: KnownSlice, made: Image, reference: Array | None) -> dict[s
         "noise": None if noise is None else noise.std,
         "g_factor": None if noise is None else noise.g_factor,
         "draws": made.draws,
+        "pull": None if made.draws is None else made.pull,
         "reference": reference,
         "coil_maps": None if maps is None else maps[0],
     }

@@ -79,7 +79,7 @@ def fit_map(
     draws: Values,
     std: Values,
     *,
-    pull: float = 0.0,
+    pull: Values | None = None,
     complex_signals: bool = False,
 ) -> SignalMap:
     """Fit a model to the echoes of a slice and to draws of them.
@@ -94,7 +94,7 @@ def fit_map(
         From the posteriors, independent between echoes.
     std : float array, shape (echo, ky, kx)
         Standard deviations of complex pixels.
-    pull : float
+    pull : float array, shape (echo, ky, kx), optional
         By how much the prior makes moduli too small, in the units of the images: it is added to them.
     complex_signals : bool
         Whether complex signals are fitted, whose phase is the same in all echoes, or moduli.
@@ -111,7 +111,7 @@ def fit_map(
     if not bright.any():
         raise nothing
     inside, noise = images[:, bright], sd[bright][:, np.newaxis]
-    more = inside * (pull / np.maximum(np.abs(inside), pull or 1.0))
+    more = 0 * inside if pull is None else pull[:, bright] * np.exp(1j * np.angle(inside))
     drawn = np.moveaxis(draws[:, :, bright] + more[:, np.newaxis], 0, -1)
     inside = (inside + more).T
 

@@ -8,7 +8,7 @@ import pytest
 
 import mri_design as md
 from mri_design.evaluation import read_csv
-from mri_design.runs.maps import fit_run, pull_of_prior
+from mri_design.runs.maps import fit_run
 from mri_design.runs.stored_run import StoredRun, read_run
 from mri_design.scan.geometry import SliceGeometry
 from tests.cli.folders import Run
@@ -19,7 +19,6 @@ nibabel = pytest.importorskip("nibabel")
 SHAPE, ECHOES = (24, 20), np.array([10.0, 20, 30, 40, 60])
 T2 = np.where(np.arange(20) < 10, 40.0, 80.0) * np.ones(SHAPE)
 TIMES = "10,20,30,40,60"
-PRIOR = [{"kind": "pixels", "site": "laplace", "rate": 100.0, "tau_limit": 0.4}]
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +109,10 @@ def test_what_does_not_fit_is_refused(run: Run, echoes: Path, tmp_path: Path) ->
     assert not (tmp_path / "out").exists()
 
 
-def test_the_pull_of_the_prior_is_known_of_one_coil(echoes: Path) -> None:
+def test_the_pull_of_the_prior_is_taken_off(echoes: Path) -> None:
     stored = read_run(echoes / "run")
-    known = {"prior": PRIOR, "noise_sd_per_real_component": 0.02, "signal_level": 1.0}
-    assert pull_of_prior(stored, known) == pytest.approx(0.4 * 0.02) and pull_of_prior(stored, {}) == 0
-    assert pull_of_prior(replace(stored, mask=np.ones(24, bool)), known) == 0
-    assert pull_of_prior(stored, known | {"signal_level": 10.0}) == pytest.approx(0.2 * 0.02)
+    pulled = replace(stored, pull=np.full(stored.image.shape, 0.04, np.float32))
+    assert np.nanmean(fit_run(pulled, "T2", ECHOES).value) > 1.05 * np.nanmean(fit_run(stored, "T2", ECHOES).value)
 
 
 def test_a_series_is_the_same_in_python_and_its_frames_have_the_same_lines(

@@ -23,7 +23,7 @@ def drawn(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ("--mask", folder / "mask.npy", "--recipe", "quick-local.toml", "--no-report", "--draws", 8)
     run("recon", "scan.npz", *words, "--out", folder / "x", code=(0, 4))
     one = read_run(folder / "x")
-    stacks = {part: np.stack([getattr(one, part)] * 2) for part in ("image", "std", "draws", "reference")}
+    stacks = {part: np.stack([getattr(one, part)] * 2) for part in ("image", "std", "draws", "pull", "reference")}
     left(folder / "both", replace(one, **stacks, maps=None, numbers=(0, 1)))
     labels = np.zeros((24, 20), dtype=np.int16)
     labels[8:12, 6:10], labels[14:17, 8:14] = 1, 2
@@ -41,7 +41,8 @@ def test_regions_and_their_difference_stand_in_the_run_and_in_python_alike(
     assert [row["region"] for row in rows] == ["labels 1", "labels 2", "labels 1 - labels 2"]
     image, draws, truth = (np.abs(np.load(drawn / "x" / f"{name}.npy")) for name in ("recon", "draws", "reference"))
     inside = np.load(drawn / "labels.npy") == 1
-    away = draws[:, inside].mean(axis=1) - image[inside].mean()
+    pull = np.load(drawn / "x" / "pull.npy")[inside].mean()
+    away = draws[:, inside].mean(axis=1) - image[inside].mean() + pull
     assert rows[0]["mean"] == pytest.approx(image[inside].mean(), rel=1e-5)
     assert rows[0]["true"] == pytest.approx(truth[inside].mean(), rel=1e-5)
     assert rows[0]["sd"] == pytest.approx(np.sqrt(away.mean() ** 2 + away.var(ddof=1)), rel=1e-4)

@@ -21,11 +21,14 @@ from mri_design.evidence import (
     with_brightness,
     with_spectrum_of_errors,
 )
-from mri_design.evidence.error_bars import BOUNDS, BRIGHTNESS, MIDDLES, OFFSETS, SLOPES, USUAL
+from mri_design.evidence.error_bars import BOUNDS, BRIGHTNESS, MIDDLES, OFFSETS, SLOPES, USUAL, pull_of_prior
 from mri_design.evidence.error_bars import KNOWN as MEASURED
 from mri_design.experiment import load_scan, truth_of
+from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators import Array, to_image, to_kspace
+from mri_design.operators.elementary import Diagonal, Identity
 from mri_design.readouts import Readouts, radii
+from mri_design.sites.priors import Laplace
 from mri_design.variances import MonteCarlo
 
 LINES = sorted({*range(19, 29), *range(1, 48, 4)})
@@ -270,3 +273,19 @@ def test_brightness_varies_by_a_tenth_of_what_pixels_do() -> None:
     wanted = BRIGHTNESS * np.sqrt(2) * 0.3 * SIDE / np.linalg.norm(image)
     assert np.std(factors) == pytest.approx(wanted, rel=0.12) and not np.abs(factors.imag).max() > 1e-9
     np.testing.assert_array_equal(with_brightness(drawn, 0 * image, rng), drawn)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_the_prior_pulls_bright_pixels_by_its_rate_and_less_where_they_are_measured_twice(twice: bool) -> None:
+    generator, noise = rng(), 0.01
+    truth = np.zeros((8, 8), complex)
+    truth[2:6, 2:6] = np.exp(1j)
+    data = truth + noise * (generator.normal(size=(8, 8)) + 1j * generator.normal(size=(8, 8)))
+    measured = Diagonal(np.full((8, 8), np.sqrt(1 + twice)))
+    block = SiteBlock("pixels", Identity((8, 8)), Laplace(np.where(np.arange(8) < 4, 0.4, 0.2)))
+    model = GeneralizedLinearModel(measured, measured(data), noise**2, (block,))
+    posterior = Recipe().inference.engine().infer(model, generator)
+    lost = np.abs(data) - np.abs(posterior.mean)
+    pulled, bright = pull_of_prior(posterior), truth != 0
+    np.testing.assert_allclose(pulled[bright], lost[bright], rtol=0.05)
+    assert (pulled <= np.abs(posterior.mean)).all()

@@ -113,7 +113,7 @@ def test_intervals_of_a_map_hold_the_truth_and_air_is_not_identified() -> None:
         assert 0.87 < inside[:, :24].mean() < 0.94
         assert np.nanmean(made.misfit[:, :24]) == pytest.approx(1, abs=0.1)
     shrunk = image - 0.05 * np.exp(1j * np.angle(image))
-    for pull, ratio in ((0.0, 0.87), (0.05, 1.0)):
+    for pull, ratio in ((None, 0.87), (np.full(std.shape, 0.05), 1.0)):
         moved = fit_map(signal_model("t2"), ECHOES, shrunk, shrunk[:, None] + draws - image[:, None], std, pull=pull)
         assert np.nanmedian(moved.value[:, :24] / true[:, :24]) == pytest.approx(ratio, abs=0.02)
 
