@@ -9,6 +9,10 @@ recipe `local`. Masks that look at nothing are drawn three times; of regular lin
 as many lines as it does by default, and has three seeds where they make a difference: masks that are the same are
 reconstructed once. `corrected-error` is the rule that designs went by before. Every cell is kept in lines-cells.csv,
 and the same command goes on from there. Tables go to planned.md.
+
+With --until designs end by a wanted error instead, as `mri-design design --until-error` has them: with the plan that
+follows the number of lines that is expected, and line by line, as they were before. Both stand beside a design that is
+told how many lines there are to be. Recipe `local`; cells are kept in until-cells.csv, tables go to until.md.
 """
 
 from __future__ import annotations
@@ -23,14 +27,17 @@ from pathlib import Path
 
 import numpy as np
 from coils import LOCAL, SCANS, error, image_of, middle_of
+from parts.error_cases import scan_of, truths
 from parts.pages import put_table
 
 from mri_design.calibration.coils import held_back_coils
+from mri_design.design.calibrated import Calibrated
 from mri_design.design.strategy import DesignView, LineCandidates, rng_of_step
 from mri_design.design.training import ReferenceSlice, relative_error
 from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
-from mri_design.experiment.design import run_design
-from mri_design.experiment.extent import DesignPlan, centre_for_maps, readouts_wanted
+from mri_design.experiment.design import DesignOptions, ImageErrors, run_design
+from mri_design.experiment.extent import DesignPlan, centre_for_maps, readouts_wanted, stop_rule
+from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import misfit_of_samples, reconstruct_by_recipe
 from mri_design.experiment.strategies import make_strategy
@@ -220,6 +227,87 @@ def fitting_rows(folder: Path, scans: str = FITTING) -> Iterator[Row]:
         yield {"scan": name, "masks": len(sets), "two sets": sets.count(2)}
 
 
+UNTIL, UNTIL_SEEDS = (0.10, 0.07), (0, 1, 2)
+UNTIL_SCANS = {
+    "head-16ch": 16,
+    "8a-96": 8,
+    "prescan16-64": 16,
+    "7A_T1w-8-96": 8,
+    "7A_T2w-16-64": 16,
+    "7B_T1w-4-96": 4,
+    "7B_T2w-16-96": 16,
+    "3T 12": 8,
+    "3T 18": 16,
+    "7A fse": 8,
+    "7B flair": 16,
+    "wrist 2": 8,
+}
+"""Scans that designs end on by an error, and their coils; names with a space are of `truths`, with 96 lines."""
+
+
+def until_image(folder: Path, name: str) -> ReferenceSlice:
+    """A scan whose coil maps are not known, and the image that it is judged by: its own, or the truth behind it."""
+    if name == "head-16ch":
+        return image_of(load_scan(f"phantom:{name}", LOCAL, 0).select_slice(0), LOCAL)
+    if " " not in name:
+        return image_of(named(folder, name), LOCAL)
+    (truth,) = (one for one in truths(folder, "test") if one.name == name)
+    made = scan_of(truth, truth.image, np.random.default_rng(len(name)), 96, truth.noise, UNTIL_SCANS[name]).prepared
+    return image_of(replace(made, coil_maps=None), LOCAL)
+
+
+def until_row(image: ReferenceSlice, wanted: float, seed: int, rule: Calibrated) -> Row:
+    """Where a design ends, which error was predicted and found, and that of a design of so many lines."""
+    seen = image.as_measured
+    centre = centre_for_maps(rule, LOCAL, None, n_coils=seen.n_coils)
+    start = DesignPlan.of(rule, LOCAL, seen.candidates).start_lines(seen.measured, None, centre, seen.n_coils)
+    stop = stop_rule(LOCAL.replacing("design", until_error=wanted), rule, by_image=True)
+    options = DesignOptions(stop=stop, closing=True, image_error=ImageErrors(LOCAL, seed))
+    trace = run_design([seen], rule, seen.candidates.size, LOCAL, seed=seed, start=start, options=options).trace
+    end, lines = trace.closing if trace.declined is None else trace.declined.forecast, trace.lines
+    assert end is not None
+    told = designed_lines(seen, "calibrated", len(lines), seed)
+    found, known = (error(image, seen, each, LOCAL) for each in (lines, told))
+    return {
+        "lines": len(lines),
+        "predicted": end.image_error,
+        "error": found,
+        "told": known,
+        "over_told": found / known,
+    }
+
+
+def until_rows(folder: Path, name: str, seed: int) -> Iterator[Row]:
+    """Rows of a scan, for every wanted error and rule."""
+    image = until_image(folder, name)
+    for wanted, planned in product(UNTIL, (True, False)):
+        cell = {"scan": name, "wanted": wanted, "seed": seed, "rule": "planned" if planned else "line by line"}
+        yield cell | until_row(image, wanted, seed, Calibrated(planned=planned))
+
+
+def until_tables(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """What both rules come to on average and at worst, and a row for each scan and wanted error, means of its seeds."""
+    summary, table = list[Row](), list[Row]()
+    for wanted, rule in product(UNTIL, ("line by line", "planned")):
+        group = [row for row in rows if (float(str(row["wanted"])), row["rule"]) == (wanted, rule)]
+        over = np.array([float(str(row["over_told"])) for row in group])
+        found = np.array([float(str(row["error"])) for row in group]) / wanted
+        made: Row = {"wanted": wanted, "rule": rule, "designs": len(group)}
+        made |= {"lines": np.mean([float(str(row["lines"])) for row in group])}
+        made |= {"found_over_wanted": np.mean(found), "worst_found": found.max()}
+        summary.append(made | {"over_told": np.mean(over), "sd": over.std(), "worst_over_told": over.max()})
+    for name, wanted in product(UNTIL_SCANS, UNTIL):
+        row: Row = {"scan": name, "wanted": wanted}
+        for rule, short in (("line by line", "before"), ("planned", "now")):
+            cell = [
+                one for one in rows if (one["scan"], float(str(one["wanted"])), one["rule"]) == (name, wanted, rule)
+            ]
+            means = {c: np.mean([float(str(one[c])) for one in cell]) for c in ("lines", "predicted", "error", "told")}
+            row |= {f"{column}_{short}": value for column, value in means.items()} if cell else {}
+        table.append(row)
+    return summary, table
+
+
 TARGETS = {
     "against_best": "mean <= -4 %, worst <= +4 %, 85 % not worse",
     "against_beforehand": "mean <= -8 %",
@@ -245,6 +333,19 @@ def targets(table: Sequence[Row]) -> list[Row]:
     return made
 
 
+def measure_until(folder: Path, out: Path) -> None:
+    """Measure the scans and seeds that are not there yet, and write the tables of ``--until``."""
+    path = out / "until-cells.csv"
+    rows: list[Row] = list(read_csv_texts(path)) if path.exists() else []
+    for seed, name in product(UNTIL_SEEDS, UNTIL_SCANS):
+        if not any((row["scan"], str(row["seed"])) == (name, str(seed)) for row in rows):
+            rows += until_rows(folder, name, seed)
+            write_csv(path, rows)
+    formats = dict.fromkeys(("found_over_wanted", "worst_found", "over_told", "sd", "worst_over_told"), ".2f")
+    for heading, table in zip(("Both rules", "Scan by scan"), until_tables(rows), strict=True):
+        put_table(out / "until.md", heading, table, None, formats | {"lines": ".1f"})
+
+
 def main() -> None:
     """Measure the cells that are not there yet, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -254,7 +355,11 @@ def main() -> None:
     parser.add_argument("--maps", default="known,own")
     parser.add_argument("--out", type=Path, default=Path("results/coils"))
     parser.add_argument("--folded", action="store_true", help="heads beyond their field of view alone")
+    parser.add_argument("--until", action="store_true", help="designs that end by a wanted error alone")
     given = parser.parse_args()
+    if given.until:
+        measure_until(given.data, given.out)
+        return
     if given.folded:
         formats = dict.fromkeys(("error, one set", "error"), ".4f") | {"misfit, one set": ".1f"}
         formats |= dict.fromkeys(("change", "worst change"), "+.0f")

@@ -72,6 +72,8 @@ from .trace import Forecast as Forecast
 from .trace import StopFact as StopFact
 from .trace import StopRule as StopRule
 from .trace import Within as Within
+from .trace import expected_total as expected_total
+from .trace import lines_expected as lines_expected
 from .training import LBCS as LBCS
 from .training import Evaluate as Evaluate
 from .training import Exchange as Exchange

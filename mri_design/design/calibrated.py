@@ -811,21 +811,37 @@ class Calibrated(ChoosesByScore):
 def _within_mask(view: DesignView) -> LineCandidates:
     """The candidates that are still to come of the mask that leaves least variance; all where there is no mask.
 
-    Masks hold as many of the lines chosen so far as any does, and with these the constraints let a design go on. Where
-    jumps do not reach the outermost lines and come back, masks are as wide as one of them can be.
+    Masks have as many lines as the design is expected to have in the end, and lie as near to the lines chosen so far as
+    any does, each of which stands for the line of the mask that is nearest. With these lines the constraints let a
+    design go on. Where jumps do not reach the outermost lines and come back, masks are as wide as one of them can be.
     """
     seen, numbers = view.candidates, np.arange(view.candidates.n_lines)
     start, outside = seen.acquired[: seen.n_start], tuple(seen.outside_start.tolist())
-    masks = _measured_whole(seen.n_lines, outside, start, seen.wanted, seen.constraints)
-    wholes = [np.isin(numbers, (*seen.acquired, *mask)) for mask in masks]
-    wholes = [whole for whole in wholes if seen.constraints.most_lines(whole, seen.acquired) >= seen.target]
-    fewest = min((np.count_nonzero(whole) for whole in wholes), default=0)  # the target, where one holds all chosen
-    wholes = [whole for whole in wholes if np.count_nonzero(whole) == fewest]
+    expected = view.expected or seen.target
+    masks = _measured_whole(seen.n_lines, outside, start, expected - seen.n_start, seen.constraints)
+    completed = [_completed(seen.chosen, mask) for mask in masks]
+    found = [(apart, np.isin(numbers, (*seen.acquired, *left))) for left, apart in completed]
+    found = [one for one in found if seen.constraints.most_lines(one[1], seen.acquired) >= expected]
+    least = min((apart for apart, _ in found), default=0)  # none, where one holds all chosen
+    wholes = [whole for apart, whole in found if apart == least]
     if len(wholes) > 1:
         lines = [np.flatnonzero(whole) for whole in wholes]
         totals = np.sum(of_each(view.posteriors, totals_after, [(lines,)] * len(view.posteriors)), axis=0)
         wholes = [wholes[int(np.argmin(totals))]]
-    return replace(seen, measurable=wholes[0]) if wholes else seen
+    if not wholes:
+        return seen
+    within = replace(seen, measurable=wholes[0], target=expected)
+    following = within.remaining & seen.remaining
+    after = replace(seen, measurable=seen.mask | following, target=len(seen.acquired) + 1)
+    return after if following.any() else seen
+
+
+def _completed(chosen: Sequence[int], mask: Sequence[int]) -> tuple[NDArray[np.intp], int]:
+    """The lines of a mask that are left once each chosen line has the place of one, and their squared distances."""
+    lines = np.array(mask, dtype=np.intp)
+    apart = (lines[:, None] - np.array(chosen, dtype=np.intp)) ** 2
+    taken, by = scipy.optimize.linear_sum_assignment(apart)
+    return np.delete(lines, taken), int(apart[taken, by].sum())
 
 
 @lru_cache(maxsize=4)

@@ -24,7 +24,7 @@ from mri_design.design.strategy import (
     Strategy,
     rng_of_step,
 )
-from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast, StopRule
+from mri_design.design.trace import Choice, DesignStep, DesignTrace, Forecast, StopRule, lines_expected
 from mri_design.errors import InputError, described, require_counts, require_instance
 from mri_design.inference.base import StepInfo, WarmStart, with_unseen
 from mri_design.inference.double_loop import DoubleLoop
@@ -265,6 +265,8 @@ APART, APART_UNKNOWN = 16, 8
 """A design may look at the image after this part of its lines has come; the second where it predicts no error."""
 AT_LEAST = 10
 """It looks once so many lines have come, as many samples of a plane as they hold, or so many shots, in any case."""
+OPEN_END = 4
+"""A design that a rule ends is taken to have one in so many lines, until its predictions were tested."""
 WINDOW, FEWEST_LINES = 8, 8
 """Predictions have come to rest where they do not fall over this part of the grid's lines, this many at least."""
 
@@ -599,11 +601,23 @@ class _Design:
                     expected = self.where.each(SliceInference.expect, candidates.acquired)
                     known = self.where.posteriors("expecting")
                 cost = _total(expected)
-            view = DesignView(candidates, known, (*self.state.trace.steps, *steps), pending)
+            view = DesignView(candidates, known, (*self.state.trace.steps, *steps), pending, self._expected())
             choice = engine.strategy.choose(view, self._rng(len(view.steps)))
             steps.append(self._decided(choice, steps, *cost, time.perf_counter() - began))
             candidates = candidates.after(steps[-1].line)
         return steps
+
+    def _expected(self) -> int | None:
+        """How many lines there will be in the end, whole blocks, where a rule may end the design; None where none may.
+
+        One more than there are, and the target, bound it.
+        """
+        if not self.may_end:
+            return None
+        there, target, block = len(self.candidates.acquired), self.candidates.target, self.engine.block
+        least = max(there + 1, 0 if self.engine.amount is None else self.engine.amount.least)
+        expected = lines_expected(self.state.trace, self.rule, target, least, self.candidates.readouts.size // OPEN_END)
+        return min(target, there + block * -(-(expected - there) // block))
 
     def _rng(self, step: int) -> np.random.Generator:
         return rng_of_step(self.engine.seed, step, len(self.slices))

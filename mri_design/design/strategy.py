@@ -164,12 +164,15 @@ class DesignView:
     pending : int
         How many of the last acquired lines were chosen since the last inference: the posteriors know that these lines
         will be measured, and do not know their data.
+    expected : int, optional
+        How many lines the design is expected to have in the end, where a rule may end it before its target.
     """
 
     candidates: LineCandidates
     posteriors: Sequence[GaussianPosterior] = ()
     steps: Sequence[DesignStep] = field(default=())
     pending: int = 0
+    expected: int | None = None
 
     @property
     def readouts(self) -> Readouts:

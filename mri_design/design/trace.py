@@ -9,7 +9,7 @@ posterior knows only the centre of k-space, and its predictions about the rest a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from math import isfinite, isnan, sqrt
 from typing import Any, Literal
@@ -424,7 +424,7 @@ class StopRule:
         Where the prediction, times ``ratio``, would end the design, or there is no prediction. ``ratio`` is that error
         over the predicted one when both were last known; 0 requests it in any case.
         """
-        if self.error is None or not self.by_image or not self._tested(forecast):
+        if self.error is None or not self.by_image or not self.tested(forecast):
             return False
         predicted = forecast.predicted_error
         return isnan(predicted) or predicted * ratio <= NEAR * self.error or self._beyond(_least(forecast), forecast)
@@ -441,7 +441,7 @@ class StopRule:
         lines : float
             Lines since then; of other candidates as many as make lines.
         """
-        if self.within is None or not self._tested(forecast):
+        if self.within is None or not self.tested(forecast):
             return False
         if last is None or lines >= LOOK_AT_LEAST:
             return True
@@ -453,11 +453,11 @@ class StopRule:
         if self.ends is not None and self.ends(forecast):
             return True
         met = self._error_reached(forecast) or self._hopeless(forecast) or self._gain_reached(forecast)
-        return (met or self._known(forecast)) and self._tested(forecast)
+        return (met or self._known(forecast)) and self.tested(forecast)
 
     def facts(self, forecast: Forecast) -> tuple[StopFact, ...]:
         """The numbers that the rule compares with its limits: those of the limits that are met; of all if none is."""
-        tested, each = self._tested(forecast), list[tuple[StopFact, bool]]()
+        tested, each = self.tested(forecast), list[tuple[StopFact, bool]]()
         untested: dict[str, Any] = {} if tested else {"tested": forecast.tested, "fewest": self.fewest}
         if self.error is not None:
             reached, error = self._error_reached(forecast), self._error(forecast)
@@ -480,9 +480,9 @@ class StopRule:
     def out_of_reach(self, forecast: Forecast) -> bool:
         """Whether even the complete scan is predicted to have a larger error than wanted, and no other limit is met."""
         other = self._gain_reached(forecast) or self._known(forecast)
-        return self._tested(forecast) and self._hopeless(forecast) and not other
+        return self.tested(forecast) and self._hopeless(forecast) and not other
 
-    def _tested(self, forecast: Forecast) -> bool:
+    def tested(self, forecast: Forecast) -> bool:
         """Whether enough predictions have been compared with measurements; true if they were not counted."""
         return not forecast.tested < self.fewest
 
@@ -520,3 +520,53 @@ def _least(forecast: Forecast) -> float:
     """The error that all candidates would leave, at most the one predicted now."""
     least, predicted = forecast.least_error, forecast.predicted_error
     return least if isnan(predicted) else min(least, predicted)
+
+
+def lines_expected(
+    trace: DesignTrace, rule: StopRule | None, most: int, least: int = 0, assumed: int | None = None
+) -> int:
+    """Expected number of lines of a design, extrapolated from the numbers that its rule looks at.
+
+    Errors are taken to fall as one over the number of lines, and what is known of the image at some looks to fall as
+    they do. While lines of a planned mask are missing they are larger than those of a whole mask of as many lines, so
+    that the number, which begins with ``assumed``, by default with ``most``, only falls until so many are measured. It
+    is ``most`` at most, and ``least`` at least, before which no rule ends the design (`Amount`).
+    """
+    counted = list(enumerate((step.forecast for step in trace.steps), len(trace.start)))
+    expected = [most]
+
+    def reached(limit: float, values: Sequence[float], ratio: float) -> int:
+        total = most if assumed is None else min(assumed, most)
+        for (count, each), value in zip(counted, values, strict=True):
+            error = each.predicted_error
+            ratio = value / error if np.isfinite(value) and error > 0 else ratio
+            found = count * error * ratio / limit
+            if rule is not None and rule.tested(each) and np.isfinite(found):
+                found = max(count + 1, int(np.ceil(found - 1e-6)))
+                total = found if count >= total else min(total, found)
+        return total
+
+    if rule is not None and rule.error is not None:
+        looks = [each.image_error if rule.by_image else each.predicted_error for _, each in counted]
+        expected.append(reached(rule.error, looks, 1.0))
+    if rule is not None and rule.within is not None:
+        expected.append(reached(rule.within.length, [rule.within.longest(each) for _, each in counted], float("nan")))
+    if rule is not None and rule.gain is not None:
+        expected.append(expected_total([(count, each.information) for count, each in counted], rule.gain, most))
+    return max(min(expected), least)
+
+
+def expected_total(falling: Sequence[tuple[int, float]], limit: float, most: int) -> int:
+    """The number at which something that falls reaches a limit, if it goes on as in the latter half of its numbers.
+
+    Its logarithm is then a line in that of the number. ``most`` where it has not fallen, or is not known twice.
+    """
+    known = [(number, value) for number, value in falling if value > 0 and np.isfinite(value)]
+    half = np.log([(number, value) for number, value in known[len(known) // 2 :]])
+    if len(half) < 2:
+        return most
+    slope, height = np.polyfit(half[:, 0], half[:, 1], 1)
+    if slope >= 0:
+        return most
+    reached = np.exp(min((np.log(limit) - height) / slope, np.log(most)))
+    return min(most, max(int(np.ceil(reached - 1e-6)), known[-1][0] + 1))

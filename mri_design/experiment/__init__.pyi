@@ -37,9 +37,7 @@ from .extent import check_other_than_lines as check_other_than_lines
 from .extent import checked_end as checked_end
 from .extent import closed_form_samples as closed_form_samples
 from .extent import design_seed as design_seed
-from .extent import expected_total as expected_total
 from .extent import in_acquisition_order as in_acquisition_order
-from .extent import lines_expected as lines_expected
 from .extent import mostly_calibration as mostly_calibration
 from .extent import readouts_wanted as readouts_wanted
 from .extent import refuse_shots as refuse_shots

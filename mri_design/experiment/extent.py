@@ -100,7 +100,7 @@ def centre_for_maps(
     usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
     if strategy.needs_posterior or isinstance(strategy, TrainedOrder):
         left = min(n_coils, recipe.coils.compress or n_coils)
-        own = None if count is None or _states_calibration_lines(recipe) else strategy.growing_start(left)
+        own = None if _states_calibration_lines(recipe) else strategy.growing_start(left)
         return own or start_of_growing(recipe, usual, count)
     published = isinstance(strategy, CentredLines) and strategy.centre_fraction is not None
     return min(FEWEST_CALIBRATING, usual) if published and not _states_calibration_lines(recipe) else usual
@@ -332,42 +332,6 @@ def require_number_only(recipe: Recipe, why: str) -> None:
     """
     if any(getattr(recipe.design, name) is not None for name in ENDS):
         raise UsageError(f"{why}; take {', '.join(ENDS)} out of the recipe")
-
-
-def lines_expected(trace: DesignTrace, rule: StopRule | None, most: int, least: int = 0) -> int:
-    """Expected number of lines of a design, extrapolated from the numbers that its rule looks at.
-
-    It is ``most`` at most, and ``least`` at least, before which no rule ends the design (`Amount`).
-    """
-    counted = list(enumerate((step.forecast for step in trace.steps), len(trace.start)))
-    expected = [most]
-    if rule is not None and rule.error is not None:
-        ratios = [each.image_error / each.predicted_error for _, each in counted if np.isfinite(each.image_error)]
-        ratio = ratios[-1] if rule.by_image and ratios and np.isfinite(ratios[-1]) else 1.0
-        errors = [(count, each.predicted_error) for count, each in counted]
-        expected.append(expected_total(errors, rule.error / ratio, most))
-    if rule is not None and rule.within is not None:
-        lengths = [(count, rule.within.longest(each)) for count, each in counted]
-        expected.append(expected_total(lengths, rule.within.length, most))
-    if rule is not None and rule.gain is not None:
-        expected.append(expected_total([(count, each.information) for count, each in counted], rule.gain, most))
-    return max(min(expected), least)
-
-
-def expected_total(falling: Sequence[tuple[int, float]], limit: float, most: int) -> int:
-    """The number at which something that falls reaches a limit, if it goes on as in the latter half of its numbers.
-
-    Its logarithm is then a line in that of the number. ``most`` where it has not fallen, or is not known twice.
-    """
-    known = [(number, value) for number, value in falling if value > 0 and np.isfinite(value)]
-    half = np.log([(number, value) for number, value in known[len(known) // 2 :]])
-    if len(half) < 2:
-        return most
-    slope, height = np.polyfit(half[:, 0], half[:, 1], 1)
-    if slope >= 0:
-        return most
-    reached = np.exp(min((np.log(limit) - height) / slope, np.log(most)))
-    return min(most, max(int(np.ceil(reached - 1e-6)), known[-1][0] + 1))
 
 
 def in_acquisition_order(lines: Sequence[int], readouts: Readouts, recipe: Recipe) -> Acquisition | None:

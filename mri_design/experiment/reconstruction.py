@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 
 from mri_design.brief import briefly
-from mri_design.design.trace import relative_error
+from mri_design.design.trace import expected_total, relative_error
 from mri_design.errors import (
     InputError,
     UnknownNameError,
@@ -52,7 +52,6 @@ from mri_design.evidence.error_bars import (
     std_factor,
 )
 from mri_design.evidence.held_back import HeldBack, PhaseChoice
-from mri_design.experiment.extent import expected_total
 from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_from
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.posterior import GaussianPosterior, require_posterior

@@ -29,13 +29,12 @@ import numpy as np
 
 from mri_design.design.engine import Amount, Moment
 from mri_design.design.frames import Frame
-from mri_design.design.trace import DesignTrace, StopRule
+from mri_design.design.trace import DesignTrace, StopRule, lines_expected
 from mri_design.errors import InputError, whole_number
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import html_of
 from mri_design.evaluation.run_folder import command_line
 from mri_design.evaluation.tables import percent
-from mri_design.experiment.extent import lines_expected
 from mri_design.readouts import Readouts
 
 MORE = 10

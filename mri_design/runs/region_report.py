@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mri_design.design.trace import StopRule
+from mri_design.design.trace import StopRule, lines_expected
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.experiment.extent import lines_expected
 from mri_design.runs.design import DesignResult
 
 FILE = "intervals.csv"

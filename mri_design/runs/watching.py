@@ -11,7 +11,7 @@ import numpy as np
 
 from mri_design.design import Amount, DesignTrace, Frame, Moment, map_lines
 from mri_design.design.frames import MEMBERS, arrays_of, frames_of, is_kept, with_frame
-from mri_design.design.trace import StopRule
+from mri_design.design.trace import StopRule, lines_expected
 from mri_design.errors import InputError, UsageError
 from mri_design.evaluation import plots
 from mri_design.evaluation.page import worded
@@ -19,7 +19,7 @@ from mri_design.evaluation.plots.pictures import layout_of
 from mri_design.evaluation.run_folder import AMOUNT, FRAMES
 from mri_design.experiment.calibration import with_measured_maps
 from mri_design.experiment.design import ImageErrors
-from mri_design.experiment.extent import DesignEnd, lines_expected
+from mri_design.experiment.extent import DesignEnd
 from mri_design.readouts import Readouts
 from mri_design.runs.known_slice import KnownSlice, NamedImage, pixel_of
 from mri_design.runs.live import Watched

@@ -1,12 +1,21 @@
 """Masks of growing distances: their lines, the variance that they leave, and designs that choose within one."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import Calibrated, DesignEngine, DesignState, ExpectedError, StopRule, distances
+from mri_design.design import (
+    Calibrated,
+    DesignEngine,
+    DesignState,
+    ExpectedError,
+    StopRule,
+    distances,
+    lines_expected,
+)
 from mri_design.design.distances import NEAREST, Column, growing_masks, totals_after
 from mri_design.operators.cartesian_fourier import aliasing_of
 from mri_design.readouts import LineConstraints, LineReadouts
@@ -87,11 +96,18 @@ def test_a_posterior_without_coils_is_refused() -> None:
         totals_after(posterior, [(8, 7, 3)])
 
 
-def design(coils: int, rule: ExpectedError, target: int = 10, block: int = 1, **limits: object) -> DesignState:
+def design(
+    coils: int,
+    rule: ExpectedError,
+    target: int = 10,
+    block: int = 1,
+    stop: StopRule | None = None,
+    **limits: object,
+) -> DesignState:
     one = make_slice(coils, (32, 32))
     constraints = LineConstraints(**limits)  # type: ignore[arg-type]
     engine = DesignEngine(rule, md.DoubleLoop(ControlVariate(4)), block=block, constraints=constraints)
-    return engine.run([one], engine.begin([one], (16, 15)), target)
+    return engine.run([one], engine.begin([one], (16, 15)), target, stop=stop)
 
 
 @pytest.mark.parametrize("block", [1, 3])
@@ -114,14 +130,18 @@ def test_jumps_are_within_the_widest_mask_that_they_can_measure_whole(jump: int,
     assert tuple(sorted(lines[2:])) in next(masks for masks in possible if masks)
 
 
-def test_lines_that_are_in_no_mask_are_followed_by_a_mask_that_holds_most_of_them() -> None:
+def test_lines_that_are_in_no_mask_stand_for_the_nearest_lines_of_the_mask_that_follows() -> None:
     one, engine = make_slice(4, (32, 32)), DesignEngine(Calibrated(), md.DoubleLoop(ControlVariate(4)))
     smaller = engine.run([one], engine.begin([one], (16, 15)), 6)
     lines = engine.run([one], smaller, 10).trace.lines
-    masks = [set(mask) for mask in growing_masks(free_lines(32, 2), 8)]
-    most = max(len(mask.intersection(lines[2:6])) for mask in masks)
-    assert 0 < most < 4 and lines[:6] == smaller.trace.lines
-    assert any(mask >= set(lines[6:]) and len(mask.intersection(lines[2:6])) == most for mask in masks)
+    assert lines[:6] == smaller.trace.lines
+    apart = []
+    for mask in growing_masks(free_lines(32, 2), 8):
+        pairs = [list(zip(lines[2:6], some, strict=True)) for some in permutations(mask, 4)]
+        least = min(pairs, key=lambda pair: sum((a - b) ** 2 for a, b in pair))
+        left = set(mask) - {b for _, b in least}
+        apart.append((sum((a - b) ** 2 for a, b in least), left == set(lines[6:])))
+    assert min(apart)[0] > 0 and any(own for distance, own in apart if distance == min(apart)[0])
 
 
 def test_two_coils_are_designed_line_by_line() -> None:
@@ -135,6 +155,36 @@ def test_an_interrupted_design_goes_on_within_its_mask(jump: int | None) -> None
     states: list[DesignState] = []
     engine.run([one], engine.begin([one], (16, 15)), 10, callback=states.append)
     assert engine.run([one], states[3], 10).trace.lines == whole
+
+
+@pytest.mark.parametrize(("block", "within"), [(1, 8), (3, 8), (5, 12)])
+def test_a_design_that_a_rule_may_end_is_planned_for_a_quarter_of_the_lines_in_whole_blocks(
+    block: int, within: int
+) -> None:
+    trace = design(4, Calibrated(), 32, block, StopRule(0.2)).trace
+    scored = np.flatnonzero(np.isfinite(trace.steps[0].choice.scores))
+    assert tuple(scored) in growing_masks(free_lines(32, 2), within - 2)
+
+
+def test_a_design_that_a_rule_may_end_chooses_among_as_many_lines_as_are_expected_to_be_left() -> None:
+    rule = StopRule(0.02, fewest=2)
+    trace, counts = design(4, Calibrated(), 32, stop=rule).trace, set[int]()
+    for at, step in enumerate(trace.steps):
+        expected = lines_expected(replace(trace, steps=trace.steps[:at]), rule, 32, at + 3, 8)
+        assert np.isfinite(step.choice.scores).sum() == expected - at - 2
+        counts.add(expected)
+    assert len(counts) > 2
+
+
+@pytest.mark.parametrize(("jump", "block"), [(None, 1), (None, 3), (5, 1), (7, 2)])
+def test_an_interrupted_design_that_a_rule_ends_goes_on_to_the_same_lines(jump: int | None, block: int) -> None:
+    rule, limits = StopRule(0.1, fewest=2), LineConstraints(max_jump=jump)
+    whole, one = design(4, Calibrated(), 32, block, rule, max_jump=jump).trace.lines, make_slice(4, (32, 32))
+    assert jump is None or np.abs(np.diff(whole[1:])).max() <= jump
+    engine = DesignEngine(Calibrated(), md.DoubleLoop(ControlVariate(4)), constraints=limits, block=block)
+    states: list[DesignState] = []
+    engine.run([one], engine.begin([one], (16, 15)), 32, callback=states.append, stop=rule)
+    assert engine.run([one], states[1], 32, stop=rule).trace.lines == whole
 
 
 def test_limits_of_the_sequence_come_before_the_mask() -> None:
