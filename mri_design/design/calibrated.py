@@ -580,7 +580,7 @@ PLANNED_COILS = 4
 """Coils from which on lines are chosen within a mask at growing distances; two leave too much of a gap open, and three
 are not known to do better."""
 PLANNED_PART = 0.75
-"""Part of all lines up to which a mask has fewer at its centre: an open end is no plan, but asks for all lines."""
+"""Part of all lines up to which a mask has fewer at its centre."""
 PLANNED_START, GROWING_START = 2, 4
 """Centre lines of a mask at growing distances where coil maps are known, and where they come from its own lines."""
 
@@ -597,8 +597,9 @@ class Calibrated(ChoosesByScore):
     (results/design-study/README.md).
 
     With four coils or more these scores order the lines of one mask, chosen as a whole among `growing_masks`: the one
-    that leaves least variance in all slices (`totals_after`), of those that hold most of the lines chosen so far and
+    that leaves least variance in all slices (`totals_after`), of those that are nearest to the lines chosen so far and
     can be measured under the constraints. Where there is none, all lines are candidates (results/coils/planned.md).
+    Where a rule may end the design the mask has as many lines as it is expected to have (results/coils/until.md).
 
     Of samples of a plane the predicted energy is exp(features . w), with w from a gamma regression of all innovations
     so far on the features that were known when they were predicted (`sample_features`), times the ratio of found to
