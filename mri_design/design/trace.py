@@ -532,26 +532,29 @@ def lines_expected(
     that the number, which begins with ``assumed``, by default with ``most``, only falls until so many are measured. It
     is ``most`` at most, and ``least`` at least, before which no rule ends the design (`Amount`).
     """
+    if rule is None:
+        return max(most, least)
     counted = list(enumerate((step.forecast for step in trace.steps), len(trace.start)))
-    expected = [most]
+    expected, tested = [most], rule.tested
 
     def reached(limit: float, values: Sequence[float], ratio: float) -> int:
+        """As the predicted error falls, times the ratio of values to it at the last look."""
         total = most if assumed is None else min(assumed, most)
         for (count, each), value in zip(counted, values, strict=True):
             error = each.predicted_error
             ratio = value / error if np.isfinite(value) and error > 0 else ratio
             found = count * error * ratio / limit
-            if rule is not None and rule.tested(each) and np.isfinite(found):
+            if tested(each) and np.isfinite(found):
                 found = max(count + 1, int(np.ceil(found - 1e-6)))
                 total = found if count >= total else min(total, found)
         return total
 
-    if rule is not None and rule.error is not None:
+    if rule.error is not None:
         looks = [each.image_error if rule.by_image else each.predicted_error for _, each in counted]
         expected.append(reached(rule.error, looks, 1.0))
-    if rule is not None and rule.within is not None:
+    if rule.within is not None:
         expected.append(reached(rule.within.length, [rule.within.longest(each) for _, each in counted], float("nan")))
-    if rule is not None and rule.gain is not None:
+    if rule.gain is not None:
         expected.append(expected_total([(count, each.information) for count, each in counted], rule.gain, most))
     return max(min(expected), least)
 

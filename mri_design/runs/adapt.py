@@ -50,7 +50,7 @@ from mri_design.runs.design_request import DesignRequest
 from mri_design.runs.provenance import phrase, tell_part, warn_of_maps, warn_of_noise
 from mri_design.runs.store import FolderKeep, Record, Report, Run, carry_out
 from mri_design.runs.stored_run import Stored
-from mri_design.runs.watching import DesignWatch
+from mri_design.runs.watching import DesignWatch, with_phase_of_end
 from mri_design.runs.work import Work
 from mri_design.runs.workers import LostPieceError
 from mri_design.scan.calibration import find_centre, given_centre, strongest_of_lines
@@ -484,7 +484,8 @@ class _Live:
         end = self._watch.end_of(state.trace, self._request.stop, self._encoding)
         result = concluded(self._request, state, end, scan, calibrated, work, None if within else image)
         self._watch.ends(state.trace, result.known, result.images[0], result.status, result.ended)
-        return replace(result, steered_by=self._steered_by, frames=self._watch.frames, regions=self._regions)
+        seen = with_phase_of_end(self._watch.frames, slice_model, state.trace)
+        return replace(result, steered_by=self._steered_by, frames=seen, regions=self._regions)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:
         """Frames around that of the design, as far as their readouts came in the same stream."""

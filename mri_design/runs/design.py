@@ -23,7 +23,7 @@ from mri_design.runs.design_request import DesignInput, DesignRequest, DesignSli
 from mri_design.runs.image_sections import StoredImage, run_of
 from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import phrase, warn_of_maps
-from mri_design.runs.watching import DesignWatch
+from mri_design.runs.watching import DesignWatch, with_phase_of_end
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import LOCAL, Workers, design_among
 from mri_design.scan.data import KSpaceData
@@ -161,7 +161,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
         numbers=slices.numbers,
         noise_only=slices.noise_only,
         steered_by=slices.steered_by,
-        frames=watch.frames,
+        frames=with_phase_of_end(watch.frames, slices.slices[0], state.trace),
         regions=slices.regions,
         around=around,
     )

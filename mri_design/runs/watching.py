@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
@@ -20,6 +20,7 @@ from mri_design.evaluation.run_folder import AMOUNT, FRAMES
 from mri_design.experiment.calibration import with_measured_maps
 from mri_design.experiment.design import ImageErrors
 from mri_design.experiment.extent import DesignEnd
+from mri_design.model.slice import SliceModel
 from mri_design.readouts import Readouts
 from mri_design.runs.known_slice import KnownSlice, NamedImage, pixel_of
 from mri_design.runs.live import Watched
@@ -103,6 +104,23 @@ class DesignWatch:
             words = [*says, worded("images", "errors_in_words", made.error)]
             self._live.learns(facts_of(known.scan))
             self._live.ends(last, ", ".join(filter(None, words)))
+
+
+def with_phase_of_end(frames: Sequence[Frame], one: SliceModel, trace: DesignTrace) -> tuple[Frame, ...]:
+    """The frames of a design, with the phase that the coil maps of all its lines give to an image of the slice.
+
+    Maps that are estimated from lines leave the image a phase of their own, which differs between numbers of lines.
+    """
+    if one.own_maps is None:
+        return tuple(frames)
+    final, turned = one.calibrated(trace.lines).maps, list[Frame]()
+    for frame in frames:
+        count = len(frame.lines) if frame.whole else map_lines(len(trace.start), len(frame.lines))
+        maps = one.calibrated(frame.lines[:count], rough=not frame.whole).maps
+        assert final is not None and maps is not None
+        between = np.exp(1j * np.angle(np.sum(final.conj() * maps, axis=0)))
+        turned.append(replace(frame, image=(frame.image * between).astype(np.complex64)))
+    return tuple(turned)
 
 
 def _amount(stored: Mapping[str, Any]) -> Amount:

@@ -3,13 +3,14 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mri_design as md
-from mri_design.design import DesignTrace
+from mri_design.design import DesignTrace, map_lines
 from mri_design.design.frames import Frame
 from mri_design.evaluation import DesignAccount, PredictionCheck, RelativeError, RunFolder, page, read_csv_texts
 from mri_design.evaluation.plots.pictures import object_top, scale_top
@@ -28,6 +29,7 @@ from mri_design.runs.design_report import (
     step_rows,
 )
 from mri_design.runs.known_slice import KnownSlice, NamedImage
+from mri_design.runs.watching import with_phase_of_end
 from tests import short_trace
 from tests.design_steps import changed, design_step
 
@@ -206,3 +208,23 @@ def test_trains_are_written_with_their_echoes(folder: RunFolder) -> None:
     # nothing stays where lines are measured as chosen
     acquisition_facts(folder, in_acquisition_order((4, 3, 6, 0, 1), LINES, md.Recipe()))
     assert not (folder.path / "acquisition.csv").exists()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_images_along_a_design_have_the_phase_of_its_last_coil_maps(known: bool) -> None:
+    rng = np.random.default_rng(0)
+    truth, coils = (rng.standard_normal((*size, 8, 6)) + 1j * rng.standard_normal((*size, 8, 6)) for size in ((), (3,)))
+
+    def turn(count: int, rough: bool) -> np.ndarray:
+        return np.exp(1j * np.arange(8)[:, None] * (count + 0.5 * rough))
+
+    def calibrated(lines: tuple[int, ...], rough: bool = False) -> SimpleNamespace:
+        return SimpleNamespace(maps=coils / turn(len(lines), rough))
+
+    one = SimpleNamespace(own_maps=None if known else "of the lines", calibrated=calibrated)
+    lines, frames = TRACE.lines, list[Frame]()
+    for count, rough in ((2, True), (3, False), (3, True)):
+        image = truth * turn(map_lines(2, count) if rough else count, rough)
+        frames.append(Frame(count - 2, lines[:count], (), image.astype(np.complex64), None, whole=not rough))
+    for frame, seen in zip(frames, with_phase_of_end(frames, one, TRACE), strict=True):  # type: ignore[arg-type]
+        np.testing.assert_allclose(seen.image, frame.image if known else truth * turn(4, False), rtol=1e-5)
