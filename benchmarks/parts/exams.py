@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+from skimage.transform import resize
 from study.scans import Scan
 
 from mri_design.design.fixed import VariableDensity
@@ -24,6 +26,17 @@ def complete_image(scan: Scan) -> Array:
     one = scan.prepared.slice_model(0, **LOCAL.slice_settings)
     lines = np.flatnonzero(one.measured).tolist()
     return LOCAL.inference.engine().infer(one.model(lines), np.random.default_rng(3)).mean
+
+
+def contrast_at_3t(data: Path, subject: str, contrast: str) -> Array:
+    """A magnitude slice, padded to a square and resized to 128 x 128; its 99.5th percentile is 1."""
+    with np.load(data / f"mag3T_{subject}_{contrast}.npz", allow_pickle=False) as archive:
+        image = archive["image"][1 if subject == "6B" else 2].astype(float)
+    longer = max(image.shape)
+    before = [(longer - n + 1) // 2 for n in image.shape]
+    square = np.pad(image, [(b, longer - n - b) for b, n in zip(before, image.shape, strict=True)])
+    small = resize(square, (128, 128), order=1, anti_aliasing=True)
+    return np.asarray(small / np.percentile(small, 99.5))
 
 
 def with_phase(image: Array, seed: Sequence[int]) -> Array:

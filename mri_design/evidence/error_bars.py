@@ -40,7 +40,7 @@ from mri_design.operators.base import Array, squared_modulus
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.operators.conventions import to_image, to_kspace
 from mri_design.readouts import radii
-from mri_design.sites.priors import Laplace
+from mri_design.sites.priors import Laplace, SharedLaplace
 
 LEAST_FOUND = 0.5
 """Energy found on readouts held back, its noise taken off, in standard deviations of that noise, at least."""
@@ -204,7 +204,7 @@ class ErrorEvidence:
 def of_known_blocks(final: GaussianPosterior) -> bool:
     """Whether all blocks of an image's prior are of this package, with Laplace sites."""
     blocks = final.model.blocks
-    return all(block.name in KNOWN_BLOCKS and isinstance(block.potential, Laplace) for block in blocks)
+    return all(block.name in KNOWN_BLOCKS and isinstance(block.potential, Laplace | SharedLaplace) for block in blocks)
 
 
 def error_evidence(

@@ -56,6 +56,7 @@ from mri_design.experiment.recipe import Recipe, ReconstructionRecipe, recipe_fr
 from mri_design.inference.base import StepInfo, WarmStart
 from mri_design.model.posterior import GaussianPosterior, require_posterior
 from mri_design.model.slice import SliceModel
+from mri_design.model.sparsity import SharedFrame, SparsityBlock
 from mri_design.model.two_sets import TwoSets
 from mri_design.operators.base import Array
 from mri_design.operators.conventions import Chosen
@@ -380,6 +381,18 @@ def _without_prior(
     return Image(image, None, ended, noise=noise)
 
 
+def shared_frame(
+    slice_model: SliceModel, lines: Sequence[int], recipe: Recipe, rng: np.random.Generator, signal: float
+) -> SharedFrame:
+    """What a frame says of itself to those that share its sites, in the units of the calibrated data."""
+    estimate = _Estimate(slice_model, lines, recipe, rng, InferenceOptions(signal=signal))
+    image, sd = estimate.chosen_image("mean").image, float(np.sqrt(slice_model.noise_variance))
+    drawn, phase = estimate.posterior.own_deviations(rng, recipe.inference.samples), estimate.known.phase
+    if phase is not None and phase.phase is None:
+        phase = phase.seen_in(image, slice_model.noise_variance)
+    return SharedFrame(image, drawn * sd, signal, sd, phase)
+
+
 class _Estimate:
     """MAP or posterior mean of one slice, step by step: model choices by the scan itself, image, error bars.
 
@@ -675,6 +688,22 @@ def check_draws(recipe: ReconstructionRecipe) -> None:
             f"{recipe.draws} draws are requested, and only the posterior mean has any: leave out {option('draws')}, or "
             f"the method {recipe.method}"
         )
+
+
+def check_shared(recipe: Recipe) -> None:
+    """Refuse frames that are to share sites which they do not have.
+
+    Raises
+    ------
+    UsageError
+        For another method than the posterior mean, and for other sites than Laplace's.
+    """
+    method, words = recipe.reconstruction.method, option("with", "joint")
+    if method != "mean":
+        raise UsageError(f"{words}: the posterior means of frames share sites: leave out {option('method', method)}")
+    for block in recipe.blocks():
+        if isinstance(block, SparsityBlock) and block.site != "laplace":
+            raise UsageError(f"{words}: the sites of {block.name} are {block.site}, and frames share laplace only")
 
 
 def check_size_of_draws(recipe: ReconstructionRecipe, images: int, grid: tuple[int, int]) -> None:

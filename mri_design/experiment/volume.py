@@ -286,8 +286,13 @@ class Shared:
         return replace(data, noise_covariance=self.covariance).known(noise=self._origin)
 
 
-WORDS = ("slices", "frames")
-"""Words instead of a file: neighbours within the scan, the nearest on each side or, ``slices:2``, two."""
+WORDS = ("slices", "frames", "joint")
+"""Words instead of a file: neighbours within the scan, the nearest on each side or, ``slices:2``, two.
+
+``joint`` are frames that share the sites of their prior, all of a series or, ``joint:2``, two on each side.
+"""
+EVERY_FRAME = 1 << 16
+"""More than a series has."""
 NEIGHBOURS = "neighbours"
 """Name of the stage in which images are made for their neighbours."""
 
@@ -307,14 +312,17 @@ class NeighbourCounts:
         Of the same frame, above and below by their places where all have one, else by their numbers.
     frames : int
         Earlier and later frames of the same slice: contrasts, phases, repetitions or sets.
+    joint : int
+        As ``frames``, of frames that are no images to compare with, but share the sites of the prior (`SharedFrame`).
     """
 
     slices: int = 0
     frames: int = 0
+    joint: int = 0
 
     @classmethod
     def named(cls, sources: Sequence[str]) -> NeighbourCounts:
-        """Numbers of neighbours that ``slices``, ``slices:N``, ``frames`` and ``frames:N`` among companions request.
+        """Numbers of neighbours that words as ``slices``, ``slices:N`` or ``joint`` among companions request.
 
         Raises
         ------
@@ -324,14 +332,14 @@ class NeighbourCounts:
         found = dict.fromkeys(WORDS, 0)
         for source in filter(names_neighbours, sources):
             word, colon, text = source.partition(":")
-            number = whole_number(text) if colon else 1
+            number = whole_number(text) if colon else EVERY_FRAME if word == "joint" else 1
             if number is None or number < 1:
                 raise UsageError(f"{option('with', source)}: wanted {word}, or {word}:2 for two on each side")
             found[word] = number
         return cls(**found)
 
     def __bool__(self) -> bool:
-        return bool(self.slices or self.frames)
+        return bool(self.slices or self.frames or self.joint)
 
     def require(self, numbering: Slices) -> None:
         """Refuse neighbours that a scan does not have.
@@ -343,7 +351,7 @@ class NeighbourCounts:
         """
         if self.slices and numbering.count < 2:
             raise InputError("companions", "a scan of one slice", "a scan of several", "Leave it out.")
-        if self.frames and len(numbering.numbers) < 2:
+        if (self.frames or self.joint) and len(numbering.numbers) < 2:
             wanted = "several contrasts, phases, repetitions or sets, which are reconstructed together"
             *some, last = (counter_option(axis, "all") for axis in ("contrast", "phase", "repetition", "set"))
             cure = f"Give {', '.join(some)} or {last} too, of raw data that have them."
@@ -375,6 +383,12 @@ class NeighbourCounts:
                 if 0 <= other < len(numbering.numbers):
                     found[f"{numbering.axis} {numbering.numbers[other]}"] = {other * numbering.count + number: 1.0}
         return found
+
+    def sharing(self, image: int, numbering: Slices) -> list[int]:
+        """Images of the same slice, by their numbers, that share the sites of an image's prior."""
+        frame, number = divmod(image, numbering.count)
+        others = range(max(0, frame - self.joint), min(frame + self.joint + 1, len(numbering.numbers)))
+        return [other * numbering.count + number for other in others if other != frame]
 
 
 def neighbour_modulus(one: SliceModel, lines: Sequence[int], recipe: Recipe, seed: int) -> Array:

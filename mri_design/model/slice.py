@@ -21,6 +21,7 @@ from mri_design.model.sparsity import (
     ExpectedImage,
     ImageFacts,
     PhasePrior,
+    SharedFrame,
     SparsityBlock,
     estimate_phase,
     find_alike,
@@ -93,8 +94,11 @@ def non_locally_refined(slice_model: SliceModel, image: Array) -> SliceModel:
         for block in slice_model.prior
         if isinstance(block, SparsityBlock) and block.kind == "non-local"
     ]
-    refined = phase_refined(slice_model, image)
-    return replace(refined, alike=find_alike(image, max(counts))) if counts else refined
+    refined, own = phase_refined(slice_model, image), np.sqrt(slice_model.noise_variance)
+    if not counts or not slice_model.frames:
+        return replace(refined, alike=find_alike(image, max(counts))) if counts else refined
+    every = np.stack([image / own, *(frame.image / frame.noise_sd for frame in slice_model.frames)])
+    return replace(refined, alike=find_alike(every, max(counts)).seen_in(image))
 
 
 CENTRE = 8
@@ -135,6 +139,8 @@ class SliceModel:
         The image that a repeat of the scan makes expect. Without it repeat blocks of the prior are left out.
     companions : tuple of Companion
         Other images of the object that are there to choose from; what is chosen of them is ``companion``.
+    frames : tuple of SharedFrame
+        Other frames of its series, with which the prior's sites and similar patches are shared.
     readouts : Readouts, optional
         The candidates that are measured one by one: the lines of the grid by default, or the samples of a plane, or
         shots. Where this class speaks of lines, it means these candidates.
@@ -168,6 +174,7 @@ class SliceModel:
     companion: AlikePatches | None = None
     expected: ExpectedImage | None = None
     companions: tuple[Companion, ...] = ()
+    frames: tuple[SharedFrame, ...] = ()
     readouts: Readouts | None = None
     own_maps: OwnMaps | None = None
     second_maps: Array | None = None
@@ -392,6 +399,6 @@ class SliceModel:
         prior = [block for block in cast(tuple[SparsityBlock, ...], self.prior) if block.kind not in unknown]
         if any(block.kind == "non-local" for block in prior):
             prior = [block.limited_for_non_local() for block in prior]
-        image = ImageFacts(self.shape, level, self.alike, self.companion, self.expected)
+        image = ImageFacts(self.shape, level, self.alike, self.companion, self.expected, self.frames)
         blocks = tuple(block.sites(image, noise_sd, phase) for block in prior)
         return GeneralizedLinearModel(self.measurement(lines), self.acquire(lines), self.noise_variance, blocks)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import reduce
+from itertools import product
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -20,11 +21,11 @@ import scipy  # whose parts are loaded when they are first used
 from mri_design.brief import briefly
 from mri_design.errors import InputError, described, positive_number, require_choice, require_counts
 from mri_design.model.generalized_linear import SiteBlock
-from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.base import Array, LinearOperator, squared_modulus
 from mri_design.operators.elementary import Identity, PhasedParts
 from mri_design.operators.sparsity import FiniteDifferences, GraphDifferences, Wavelet
 from mri_design.registry import BLOCKS, SITES, BlockMaker, SiteMaker, full_name
-from mri_design.sites.priors import StudentT
+from mri_design.sites.priors import Laplace, SharedLaplace, StudentT
 
 NEAREST = 2
 """Pixels closer than this along both axes are left to plain differences."""
@@ -63,6 +64,58 @@ class AlikePatches:
     def expected(self, signal: float) -> Array:
         """Differences to expect between a pixel and its neighbours, for an image whose signal level is that."""
         return np.asarray(self.differences + LEAST_KNOWN * signal)
+
+    def seen_in(self, image: Array) -> AlikePatches:
+        """The same pixels, with the differences that their patches have in an image (ky, kx)."""
+        half = Window.of_grid(image.shape).half
+        steps = product(range(-half, half + 1), repeat=2)
+        moved = (np.roll(image, step, (0, 1)) for step in steps)
+        total = sum(np.abs(one - one.ravel()[self.neighbours]) ** 2 for one in moved)
+        return AlikePatches(self.neighbours, np.sqrt(total) / (2 * half + 1))
+
+
+MEMBERS = ("frame", "deviations", "scales", "rotation", "confidence")
+"""Arrays of a `SharedFrame`."""
+
+
+@briefly
+@dataclass(frozen=True)
+class SharedFrame:
+    """Another frame of a series, as it is known by itself: its sites are those of the frame that is inferred.
+
+    Parameters
+    ----------
+    image : complex array, shape (ky, kx)
+        Its posterior mean.
+    deviations : complex array, shape (draw, ky, kx)
+        Draws of u - mean.
+    signal, noise_sd : float
+        Its signal level, and the standard deviation of its noise per real component.
+    phase : PhasePrior, optional
+        The phase that its sites know.
+    """
+
+    image: Array
+    deviations: Array
+    signal: float
+    noise_sd: float
+    phase: PhasePrior | None = None
+
+    @classmethod
+    def kept(cls, arrays: Mapping[str, Array]) -> SharedFrame:
+        """A frame of its `arrays`."""
+        phase, (signal, noise_sd, ratio) = None, arrays["scales"].tolist()
+        if "rotation" in arrays:
+            phase = PhasePrior(PhaseMap(arrays["rotation"], arrays["confidence"]), ratio)
+        return cls(arrays["frame"], arrays["deviations"], signal, noise_sd, phase)
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """All that there is to keep, by the names of `MEMBERS`."""
+        known, ratio = (None, 1.0) if self.phase is None else (self.phase.phase, self.phase.imaginary_ratio)
+        found = {"frame": self.image, "deviations": self.deviations}
+        found |= {"scales": np.array([self.signal, self.noise_sd, ratio])}
+        return found if known is None else found | {"rotation": known.rotation, "confidence": known.confidence}
 
 
 @briefly
@@ -280,6 +333,9 @@ class ExpectedImage:
             raise InputError("repeat", f"shapes {self.image.shape} and {self.trust.shape}", "two images (ky, kx)")
 
 
+SHARED = 0.7
+"""Rate of sites that frames share, over that at which moduli are on the mean as large as with a site for each frame
+(results/regions/joint-echoes.md)."""
 DETERMINED = (7.0, 9.0)
 """Mean variances of pixels below which data determine an image, and above which they do not."""
 BRIGHT = 0.1
@@ -333,6 +389,8 @@ class ImageFacts:
         Which do in other images of the same object.
     expected : ExpectedImage, optional
         The image that a repeat makes expect.
+    frames : tuple of SharedFrame
+        Frames that share the sites.
     """
 
     shape: tuple[int, int]
@@ -340,6 +398,7 @@ class ImageFacts:
     alike: AlikePatches | None = None
     companion: AlikePatches | None = None
     expected: ExpectedImage | None = None
+    frames: tuple[SharedFrame, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -506,7 +565,27 @@ class SparsityBlock:
             analysis, rates, groups = phase.on(analysis, rates, groups)
         site: SiteMaker = SITES[self.site] if isinstance(self.site, str) else self.site
         block = SiteBlock(self.name, analysis, site(np.asarray(rates * tau_per_rate)), groups)
-        return block if made.centre is None else replace(block, offset=analysis(made.centre), role="prior")
+        if made.centre is not None:
+            return replace(block, offset=analysis(made.centre), role="prior")
+        return self._shared(block, image) if image.frames else block
+
+    def _shared(self, block: SiteBlock, image: ImageFacts) -> SiteBlock:
+        """The block with sites on the vector of all frames, of which those of the other frames are held.
+
+        A site exp(-k |(tau_f s_f / sigma_f)_f|) on F frames instead of exp(-tau_f |s_f| / sigma_f) in each.
+        """
+        if not isinstance(own := block.potential, Laplace):
+            raise InputError(f"block {self.name}: site", described(self.site), "laplace, which frames can share")
+        others: Array | float = 0.0
+        for frame in image.frames:
+            alike = None if image.alike is None else image.alike.seen_in(frame.image)
+            one = self.sites(replace(image, signal=frame.signal, alike=alike, frames=()), frame.noise_sd, frame.phase)
+            drawn = one.pooled(squared_modulus(one.analysis(frame.deviations))).mean(axis=0)
+            power = (one.site_power(one.coefficients(frame.image)) + drawn) / frame.noise_sd**2
+            assert isinstance(one.potential, Laplace)
+            others = others + (one.potential.rate**2 * power).reshape(block.site_shape)
+        rate = SHARED * np.sqrt(1 + len(image.frames)) * own.rate
+        return replace(block, potential=SharedLaplace(rate, others / own.rate**2))
 
 
 LIMIT_WITH_NON_LOCAL = 0.1

@@ -61,6 +61,7 @@ class TwoSets:
             companion=None,
             expected=None,
             companions=(),
+            frames=(),
         )
 
     def joined(self, images: Array) -> Array:

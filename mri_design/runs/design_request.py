@@ -217,9 +217,13 @@ class DesignRequest:
         Raises
         ------
         UsageError
-            See `NeighbourCounts.named`.
+            See `NeighbourCounts.named`, and for frames that share sites.
         """
-        return NeighbourCounts.named(self.companions)
+        found = NeighbourCounts.named(self.companions)
+        if found.joint:
+            words = option("with", "joint")
+            raise UsageError(f"{words}: recon knows frames that share sites; a design takes {option('with', 'frames')}")
+        return found
 
     @property
     def named_companions(self) -> dict[str, object]:

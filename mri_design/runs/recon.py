@@ -36,8 +36,8 @@ from mri_design.experiment.inputs import (
     slices_text,
 )
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import Image, check_draws, check_size_of_draws
-from mri_design.model.sparsity import Companion
+from mri_design.experiment.reconstruction import Image, check_draws, check_shared, check_size_of_draws
+from mri_design.model.sparsity import Companion, SharedFrame
 from mri_design.operators.conventions import Chosen
 from mri_design.runs import image_sections
 from mri_design.runs.image_sections import StoredImage, run_of
@@ -61,6 +61,7 @@ from mri_design.runs.recon_slices import (
     calibrated,
     coverage_of,
     finished,
+    frame_image,
     images_of,
     neighbour_image,
     other_scans,
@@ -137,11 +138,13 @@ class ReconRequest:
         Raises
         ------
         UsageError
-            For draws of an image that has no posterior.
+            For draws of an image that has no posterior, and frames that cannot share their sites.
         InputError
             Where a file cannot be read.
         """
         check_draws(self.recipe.reconstruction)
+        if volume.NeighbourCounts.named(self.companions).joint:
+            check_shared(self.recipe)
         maps = {} if self.maps is None else {maps_origin(self.maps): self.maps}
         files = {"mask": self.mask, **maps, "reference": self.reference}
         beside = {name: str(path) for name, path in files.items() if isinstance(path, Path | MapsOfScan)}
@@ -246,7 +249,8 @@ class ReconResult:
             found.pop(name, None)
         found |= {"slice_numbers": scan.first_frame, "slices_of_scan": numbering.count}
         if numbering.axis:
-            found["frames"] = {"axis": numbering.axis, "numbers": list(numbering.numbers)}
+            joint = {"joint": True} if scan.joint else {}
+            found["frames"] = {"axis": numbering.axis, "numbers": list(numbering.numbers), **joint}
         if places := [place.as_settings() for place in scan.places]:
             found |= {"geometry": places[0], "slice_geometries": places}
         if sources := [source.as_settings() for source in scan.sources]:
@@ -378,6 +382,8 @@ class ScanSlices:
         Whether the same is used of all, and of every slice in all frames.
     shared : Shared
         What the slices have in common.
+    joint : bool
+        Whether frames share the sites of their prior.
 
     Raises
     ------
@@ -394,6 +400,7 @@ class ScanSlices:
         self._files = [CompanionImages.read(source, request.recipe, work.seed) for source in request.companion_files]
         self._around = volume.NeighbourCounts.named(request.companions)
         self._around.require(self.numbering)
+        self.joint = bool(self._around.joint)
         self.numbers = self.numbering.images(request.slices.indices(slices.count))
         self.first_frame = [number for number in self.numbers if number < slices.count]
         self.several = len(self.numbers) > 1 or bool(self.numbering.axis)
@@ -444,11 +451,13 @@ class ScanSlices:
         self.shared.settle()
         self.shared.recipe = recipe
 
-    def measured(self, number: int, near: Sequence[Companion] = ()) -> MeasuredSlice:
-        """A slice with other images of the object: those of files, and those ``near`` it in the scan."""
+    def measured(
+        self, number: int, near: Sequence[Companion] = (), frames: Sequence[SharedFrame] = ()
+    ) -> MeasuredSlice:
+        """A slice with other images of the object, of files and ``near`` it, and ``frames`` that share its sites."""
         data, own = self.first if number == self.numbers[0] else self._slices.read(number), number % self._count
         known = companions_over(self._files, data, own, self._count, several=len(self.first_frame) > 1)
-        return MeasuredSlice(number, data, self.masks[number], self._given.get(own), (*known, *near))
+        return MeasuredSlice(number, data, self.masks[number], self._given.get(own), (*known, *near), frames)
 
     def calibrated(self, measured: MeasuredSlice) -> KnownSlice:
         """A slice with its noise and coil maps; doubts about them are reported. A single slice has to show signal."""
@@ -470,15 +479,21 @@ class ScanSlices:
         left = [number for number in numbers if number not in kept.facts]
         places = {number: self._places.get(number) for number in range(self._count)}
         near = {number: self._around.of(number, self.numbering, places) for number in left}
-        wanted = sorted({other for found in near.values() for weights in found.values() for other in weights})
+        sharing = {number: self._around.sharing(number, self.numbering) for number in left}
+        seen = {other for found in near.values() for weights in found.values() for other in weights}
+        wanted = sorted(seen.union(*sharing.values()))
         missing = [number for number in wanted if number not in kept.neighbours]
         jobs, ahead = max(1, min(work.jobs, max(len(left), len(missing)))), AHEAD * work.jobs
         with Workers(self.shared, jobs, work.executor if self.several or missing else LOCAL) as workers:
-            moduli = workers.map(neighbour_image, map(self.measured, missing), ahead)
+            made_ahead = frame_image if self.joint else neighbour_image
+            moduli = workers.map(made_ahead, map(self.measured, missing), ahead)
             for done, modulus in enumerate(moduli, len(wanted) - len(missing) + 1):
                 kept.add(*modulus)
                 show(volume.NEIGHBOURS, done, len(wanted))
-            items = (self.measured(number, volume.neighbours(near[number], kept.modulus)) for number in left)
+            items = (
+                self.measured(number, volume.neighbours(near[number], kept.modulus), kept.frames(sharing[number]))
+                for number in left
+            )
             if one is not None and left:
                 model = replace(one.slice_model, companions=tuple(next(items).companions))
                 made = images_of(self.shared, replace(one, slice_model=model), self._stages)

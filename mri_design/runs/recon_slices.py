@@ -26,10 +26,16 @@ from mri_design.experiment.calibration import calibrate
 from mri_design.experiment.companion_images import readout_energies, same_readouts
 from mri_design.experiment.extent import check_other_than_lines
 from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import InferenceOptions, image_rng, loops_shown, reconstruct_prepared
+from mri_design.experiment.reconstruction import (
+    InferenceOptions,
+    image_rng,
+    loops_shown,
+    reconstruct_prepared,
+    shared_frame,
+)
 from mri_design.experiment.volume import Shared, Slices, opened_slices, recipe_of_frame
 from mri_design.kinds import KINDS, gridded_kinds
-from mri_design.model.sparsity import Companion
+from mri_design.model.sparsity import MEMBERS, Companion, SharedFrame
 from mri_design.operators.conventions import Chosen
 from mri_design.runs.image_sections import CompanionPictures, Rows, companion_pictures, image_rows
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
@@ -135,6 +141,8 @@ class MeasuredSlice:
         The user's image that errors are measured against.
     companions : sequence of Companion
         Other images of the object.
+    frames : sequence of SharedFrame
+        Other frames with which its prior shares sites.
     """
 
     number: int
@@ -142,6 +150,7 @@ class MeasuredSlice:
     mask: NDArray[np.bool_]
     reference: GivenReference | None = None
     companions: Sequence[Companion] = ()
+    frames: Sequence[SharedFrame] = ()
 
 
 def calibrated(shared: Shared, measured: MeasuredSlice, *, neighbour: bool = False) -> KnownSlice:
@@ -154,7 +163,8 @@ def calibrated(shared: Shared, measured: MeasuredSlice, *, neighbour: bool = Fal
     """
     recipe, data = shared.recipe, shared.known_by(measured.data)
     scan = calibrate(data, recipe, measured=measured.mask, ordinary=True, directions=shared.directions)
-    model = replace(scan.slice_model(0, **recipe.slice_settings), companions=tuple(measured.companions))
+    model = scan.slice_model(0, **recipe.slice_settings)
+    model = replace(model, companions=tuple(measured.companions), frames=tuple(measured.frames))
     lines = np.flatnonzero(measured.mask if scan.on_grid else model.measured).tolist()
     signal = (model.level if shared.several or neighbour else model.signal_level)(lines)
     given, number = measured.reference, measured.number
@@ -280,6 +290,15 @@ def neighbour_image(shared: Shared, measured: MeasuredSlice) -> tuple[int, Mappi
     return measured.number, {_MODULUS: modulus}, None
 
 
+def frame_image(shared: Shared, measured: MeasuredSlice) -> tuple[int, Mapping[str, NDArray[Any]], None]:
+    """As `neighbour_image`, with what frames know that share its sites; of a slice of noise that is nothing."""
+    known = calibrated(shared, measured, neighbour=True)
+    if not known.slice_model.shows_signal(known.lines):
+        return measured.number, {_MODULUS: np.zeros(known.slice_model.shape, dtype=np.float32)}, None
+    frame = shared_frame(known.slice_model, known.lines, shared.recipe, image_rng(shared.seed), known.signal)
+    return measured.number, {_MODULUS: np.abs(frame.image).astype(np.float32)} | frame.arrays, None
+
+
 class KeptSlices:
     """Finished slices: the arrays of each, and a table of their facts.
 
@@ -335,6 +354,11 @@ class KeptSlices:
     def modulus(self, number: int) -> NDArray[np.float32]:
         """The modulus of a slice that its neighbours know."""
         return self._keep.arrays(_name(number, volume.NEIGHBOURS), (_MODULUS,))[_MODULUS]
+
+    def frames(self, numbers: Sequence[int]) -> list[SharedFrame]:
+        """Those frames of which some are known to share sites, without those of noise."""
+        every = (self._keep.arrays(_name(number, volume.NEIGHBOURS), MEMBERS) for number in numbers)
+        return [SharedFrame.kept(arrays) for arrays in every if "frame" in arrays]
 
     def arrays(self, number: int) -> Mapping[str, NDArray[Any]]:
         """The arrays of a slice."""

@@ -189,6 +189,36 @@ class Laplace(_Rate):
         return log_sphere(dimensions) + scipy.special.gammaln(dimensions) - dimensions * np.log(self.rate)
 
 
+class SharedLaplace(_Rate):
+    """t(s) = exp(-tau sqrt(|s|^2 / sigma^2 + c)): a Laplace site on a vector of which s is a part and the rest is held.
+
+    Parameters
+    ----------
+    rate : float or array
+        tau, dimensionless.
+    others : float or array
+        c >= 0, the expected square of the rest, in units of sigma^2.
+    """
+
+    offers = _Rate.offers - {"scale"}
+
+    def __init__(self, rate: ArrayLike, others: ArrayLike) -> None:
+        super().__init__(rate)
+        self.whole, self.others = Laplace(rate), np.asarray(others, dtype=float)
+
+    def _square(self, x: Values) -> Values:
+        return x + self.others.astype(x.dtype)
+
+    def g(self, x: Values) -> Values:
+        return self.whole.g(self._square(x))
+
+    def dg(self, x: Values) -> Values:
+        return self.whole.dg(self._square(x))
+
+    def d2g(self, x: Values) -> Values:
+        return self.whole.d2g(self._square(x))
+
+
 def log_cosh(v: Values) -> Values:
     """log cosh v for v >= 0."""
     return v + np.log1p(np.exp(-2 * v)) - v.dtype.type(np.log(2))

@@ -149,6 +149,26 @@ def test_frames_know_earlier_and_later_ones(run: Run, three: Path, tmp_path: Pat
     run(*command, "--with", "frames", *out, "--overwrite", code=2)
 
 
+def test_frames_share_the_sites_of_their_prior(run: Run, three: Path, tmp_path: Path) -> None:
+    kspace = np.load(three / "three.npy")[1:2, 0]
+    rng, shape = np.random.default_rng(3), (2, *kspace.shape[1:])
+    noise = np.std(kspace) / 20 * (rng.normal(size=shape) + 1j * rng.normal(size=shape))
+    np.save(tmp_path / "echoes.npy", (kspace * np.array([1, 0.6])[:, None, None] + noise).astype(np.complex64))
+    read = ("-s", "input.dims=contrast,ky,kx", "-s", "input.series.contrast=all", "--recipe", three / "quick.toml")
+    command, images = ("recon", tmp_path / "echoes.npy", "--mask", three / "mask.npy", *read, "--no-report"), []
+    for words in ((), ("--with", "joint"), ("--with", "joint:1")):
+        run(*command, *words, "--out", tmp_path / "out", "--jobs", 1, "--overwrite", code=(0, 4))
+        images.append(np.load(tmp_path / "out" / "recon.npy"))
+    assert settings(tmp_path / "out")["frames"]["joint"]
+    truth = np.load(three / "truth.npy")
+    alone, joint = (np.linalg.norm(np.abs(one[0, 0]) - truth) for one in images[:2])
+    assert joint < alone
+    np.testing.assert_array_equal(images[1], images[2])
+    for refused_words in (("--method", "map"), ("-s", "input.series.contrast=0")):
+        run(*command, "--with", "joint", *refused_words, "--out", tmp_path / "no", code=2)
+    run("design", tmp_path / "echoes.npy", "--with", "joint", *read, "--out", tmp_path / "no", code=2)
+
+
 @pytest.mark.parametrize("axis", ["contrast", "repetition"])
 def test_a_design_knows_of_other_frames_what_was_measured_before(three: Path, tmp_path: Path, axis: str) -> None:
     other, frame, later = np.load(three / "three.npy")[[1, 2, 1], None]
