@@ -247,7 +247,7 @@ def recon(
     companions : list of str
         Another image of the object, of any contrast, format and grid, that the prior then knows; may be repeated.
         slices are those above and below each (slices:2: two such), frames the other contrasts, phases or repetitions of
-        INPUT.
+        INPUT; with joint all of these share one prior.
     reference : Path
         Compare with the images of FILE (.npy/.npz as recon.npy, NIfTI, DICOM, .cfl), each scaled to fit. [default: the
         scan's own, where it knows one]

@@ -497,7 +497,8 @@ class LoadedScan(Shown):
             measured against, its magnitude scaled to fit; by default what the scan knows of itself.
         companions : sequence of str or Path
             Files of other images of the object, which the prior uses where the measured lines agree: ``--with``.
-            ``"slices"`` offers each slice the mean of those above and below it, ``"slices:2"`` two such.
+            ``"slices"`` offers each slice the mean of those above and below it, ``"slices:2"`` two such;
+            of a series ``"joint"`` lets all frames share the sites of their prior.
         calibrated_on : str or Path, optional
             Folder of complete scans of other subjects, which are reconstructed from the same lines.
             `ScanImage.coverage` says within how many standard deviations 50, 80 and 95 % of their pixels are.
