@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from mri_design.cli import options, terminal
 from mri_design.cli.options import SEQUENCE, Calibration, Settings, whole
-from mri_design.errors import InputError, UnknownNameError, UsageError, described, option, require_numbers
+from mri_design.errors import InputError, UnknownNameError, UsageError, described, require_numbers
 
 if TYPE_CHECKING:
     from mri_design.runs.export import SequenceRequest
@@ -223,15 +222,6 @@ def export(
     return terminal.written(made, overwrite=overwrite, quiet=quiet)
 
 
-_TIMES = ("--echo-times", "--inversion-times", "--flip-angles", "--b-values")
-"""Names of the option with what the frames of a run differ by."""
-
-
-def _as_written(_: Any, tokens: Sequence[Any]) -> tuple[str, str]:
-    """The name by which an option of several names was given, and its value."""
-    return tokens[0].keyword, tokens[0].value
-
-
 def measure(
     run: Annotated[Path, Parameter(name="RUN")],
     /,
@@ -243,9 +233,7 @@ def measure(
     frame: Annotated[int | None, whole(0)] = None,
     level: Annotated[float, options.share("P")] = 0.9,
     fit: Annotated[str | None, Parameter(metavar="MODEL")] = None,
-    times: Annotated[
-        tuple[str, str] | None, Parameter(name=_TIMES, converter=_as_written, n_tokens=1, metavar="T,T,...")
-    ] = None,
+    times: Annotated[tuple[str, str] | None, options.times()] = None,
     complex_signals: Annotated[bool, Parameter(name="--complex")] = False,
     out: Annotated[Path | None, Parameter(metavar="DIR")] = None,
     no_report: Annotated[bool, Parameter(group=options.RUN)] = False,
@@ -302,26 +290,16 @@ def measure(
 
     made, masks = None, region or []
     require_numbers(least=0.5, most=0.99, level=level)
-    if fit is not None:
+    model, values = options.fitted(fit, times)
+    if model is not None:
         from mri_design.runs.maps import MAP, measure_map, report_map
-        from mri_design.signals.models import signal_model
 
         spare = {"and": other, "slice": number, "frame": frame}
         for name in (name for name, value in spare.items() if value is not None):
             raise UsageError(f"--{name} is for images, and a map takes all slices and frames of RUN: leave it out")
-        axis = signal_model(fit).axis
-        wanted = option(axis.name, ",".join("TTT"))
-        if times is None:
-            raise UsageError(f"--fit {fit} needs what the frames differ by: {wanted}")
-        written, values = times
-        if written != option(axis.name):
-            unit = next(iter(axis.units))
-            raise InputError(written.lstrip("-").replace("-", "_"), f"{values} for {fit}", f"{wanted}, in {unit}")
         made, measured = measure_map(
-            run, fit, values, regions=masks, against=against, complex_signals=complex_signals, level=level
+            run, model, values, regions=masks, against=against, complex_signals=complex_signals, level=level
         )
-    elif times is not None:
-        raise UsageError(f"{times[0]} is for a map, and needs what is fitted, as --fit T2")
     elif not masks:
         raise UsageError("nothing to measure: give --region MASK, or --fit T2 --echo-times 10,20,30")
     else:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from mri_design.cli import terminal
-from mri_design.errors import UsageError, did_you_mean, share_of, whole_number
+from mri_design.errors import InputError, UsageError, did_you_mean, option, share_of, whole_number
 from mri_design.experiment.recipe import CoilRecipe, Recipe, load_recipe, shipped_recipes
 from mri_design.experiment.strategies import TRAINING_RULES, kinds_of_masks, strategy_names
 from mri_design.kinds import KINDS, designed_kinds
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mri_design.runs.live import Live
     from mri_design.runs.store import Run
     from mri_design.runs.stored_run import Stored
+    from mri_design.signals.models import SignalModel
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
 JOBS = max(1, min(4, os.cpu_count() or 1))
@@ -82,6 +83,35 @@ def share(metavar: str, **described: Any) -> Parameter:
             raise ValueError(f"got {tokens[0].value!r}; wanted a share, as 0.1 or 10%") from None
 
     return Parameter(converter=parsed, n_tokens=1, metavar=metavar, **described)
+
+
+def times(**described: Any) -> Parameter:
+    """The annotation of an option of several names with what frames differ by: its name as written, and its value."""
+
+    def parsed(_: Any, tokens: Sequence[Any]) -> tuple[str, str]:
+        return tokens[0].keyword, tokens[0].value
+
+    names = ("--echo-times", "--inversion-times", "--flip-angles", "--b-values")
+    return Parameter(name=names, converter=parsed, n_tokens=1, metavar="T,T,...", **described)
+
+
+def fitted(fit: str | None, given: tuple[str, str] | None) -> tuple[SignalModel | None, str | None]:
+    """The model of ``--fit``, and the `times` that go with it."""
+    if fit is None:
+        if given is not None:
+            raise UsageError(f"{given[0]} is for a map, and needs what is fitted, as --fit T2")
+        return None, None
+    from mri_design.signals.models import signal_model
+
+    model = signal_model(fit)
+    wanted = option(model.axis.name, ",".join("TTT"))
+    if given is None:
+        raise UsageError(f"--fit {fit} needs what the frames differ by: {wanted}")
+    written, values = given
+    if written != option(model.axis.name):
+        unit = next(iter(model.axis.units))
+        raise InputError(written.lstrip("-").replace("-", "_"), f"{values} for {fit}", f"{wanted}, in {unit}")
+    return model, values
 
 
 Count = Annotated[int | None, whole(1)]

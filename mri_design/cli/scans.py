@@ -100,6 +100,8 @@ def design(
     settings: Settings = Settings(),
     encoding: Annotated[str | None, Parameter(group=options.LINES, metavar="NAME")] = None,
     order: Annotated[str | None, Parameter(group=options.LINES, metavar="NAME")] = None,
+    fit: Annotated[str | None, Parameter(group=options.REGIONS, metavar="MODEL")] = None,
+    times: Annotated[tuple[str, str] | None, options.times(group=options.REGIONS)] = None,
     live: options.Page = None,
     as_json: options.Json = False,
 ) -> int:
@@ -127,6 +129,12 @@ def design(
     order : str
         Order of measurement: as-chosen, ascending, centre-out (within each train), or interleaved (each train covers
         k-space); interleaved:4 measures the centre at the fourth echo.
+    fit : str
+        The regions are those of a map of what the echoes (contrasts) of INPUT show, which share the lines: T2, T2*,
+        t1-inversion, t1-flip:TR, adc or water-fat:HZ, as for measure.
+    times : str
+        Times of the echoes in ms, as 10,20,30, or with a unit, as 0.01s,0.02s; or inversion times, flip angles in
+        degrees, b values in s/mm2.
     live : str
         Show the design while it runs, as a page at this port; without a number at a free one.
     as_json : bool
@@ -153,6 +161,7 @@ def design(
             "--live": live,
             "--region": choice.region,
             "--difference": choice.difference,
+            "--fit": fit,
         }
         if given := [name for name, value in spare.items() if value]:
             raise UsageError(f"{given[0]}: INPUT is a grid, which has no images and no coils: leave it out")
@@ -169,6 +178,7 @@ def design(
 
     require_no_slices(source, "give {0} --slices {1}")
     recipe = choice.recipe(settings, calibration, encoding=encoding, order=order).with_strategy(choice.strategy)
+    model, values = options.fitted(fit, times)
     request = DesignRequest(
         source,
         recipe,
@@ -177,7 +187,7 @@ def design(
         acceleration=choice.acceleration,
         slices=SliceChoice(slices),
         companions=options.check_with(companions, recipe),
-        regions=choice.regions,
+        regions=replace(choice.regions, fit=model, times=values or ""),
     )
     with options.page_at(live) as page, to.opened(CHECKPOINT, aloud=not as_json) as run:
         ended = design_in_folder(request, options.watched(run, page))

@@ -1,9 +1,10 @@
-"""Regions of the image of a scan whose means, or whose differences, are to be known."""
+"""Regions of the image of a scan, or of a map of its echoes, whose means or differences are to be known."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,13 +16,16 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.design.trace import Within
 from mri_design.errors import InputError, option
-from mri_design.evidence.regions import Distances, RegionMean, named_regions, region_means
+from mri_design.evidence.regions import USUAL_DRAWS, Distances, RegionMean, named_regions, region_means
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.reconstruction import Image
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.scan.geometry import SliceGeometry
+from mri_design.signals.maps import SignalMap, fit_map
+from mri_design.signals.models import SignalModel
+from mri_design.status import Convergence, Status
 
 GivenRegion = Path | NDArray[np.generic]
 """File or array of regions (`RegionMask`)."""
@@ -29,6 +33,8 @@ DARK = 0.05
 """A region is in air, or holds nothing, below this part of the brightness of the object."""
 BRIGHT = 95.0
 """Percentile of the pixels that is the brightness of the object."""
+LEAST_IDENTIFIED = 0.9
+"""Share of a region's pixels in which the echoes have to determine a quantity, for its mean to be known."""
 FAR = 0.75
 """Part of what noise alone leaves in the interval, below which a shorter one is refused."""
 
@@ -36,7 +42,7 @@ FAR = 0.75
 @briefly
 @dataclass(frozen=True)
 class WantedRegions:
-    """What is to be known about an image, before it is laid over a slice.
+    """What is to be known about an image or a map, before it is laid over a slice.
 
     Parameters
     ----------
@@ -44,10 +50,16 @@ class WantedRegions:
         Masks (`RegionMask`): the mean of every region of each.
     differences : tuple of pairs
         Of masks of one region each.
+    fit : SignalModel, optional
+        What is fitted to the frames of a series that share the lines: the regions are those of its map.
+    times : str or sequence of float
+        What the frames differ by (`SignalModel.times`).
     """
 
     means: tuple[GivenRegion, ...] = ()
     differences: tuple[tuple[GivenRegion, GivenRegion], ...] = ()
+    fit: SignalModel | None = None
+    times: str | Sequence[float] = ""
 
     def __bool__(self) -> bool:
         return bool(self.means or self.differences)
@@ -63,6 +75,8 @@ class WantedRegions:
         """Their names for a manifest, if any."""
         pairs = [[_name(one) for one in pair] for pair in self.differences]
         found = {"regions": [_name(one) for one in self.means], "differences": pairs}
+        if self.fit is not None:
+            found |= {"fit": self.fit.name, "times": self.times if isinstance(self.times, str) else [*self.times]}
         return {name: value for name, value in found.items() if value}
 
     def over(
@@ -116,8 +130,30 @@ NO_REGIONS = WantedRegions()
 
 @briefly
 @dataclass(frozen=True)
+class EchoFit:
+    """A fit to echoes of one slice that share the lines.
+
+    Parameters
+    ----------
+    model : SignalModel
+        What is fitted.
+    times : float array, shape (echo,)
+        In its unit.
+    """
+
+    model: SignalModel
+    times: NDArray[np.float64]
+
+    def mapped(self, echoes: Sequence[Image], inside: NDArray[np.bool_]) -> SignalMap:
+        """The map of the pixels (ky, kx) ``inside``, of images with draws; raises as `fit_map`."""
+        parts = (np.stack([getattr(one, name) for one in echoes]) * inside for name in ("image", "draws", "std"))
+        return fit_map(self.model, self.times, *parts)
+
+
+@briefly
+@dataclass(frozen=True)
 class Regions:
-    """Regions on the slices that share a mask.
+    """Regions on the slices that share a mask, or on a map of one slice whose echoes do.
 
     Parameters
     ----------
@@ -130,7 +166,9 @@ class Regions:
     level : float
         Of the intervals.
     distances : Distances, optional
-        Of regions like these; by default those that are shipped.
+        Of regions like these in images; by default those that are shipped.
+    fit : EchoFit, optional
+        The regions are those of its map, instead of images: what shares the lines are the echoes of one slice.
     """
 
     masks: Mapping[str, NDArray[np.bool_]]
@@ -138,10 +176,13 @@ class Regions:
     differences: tuple[tuple[str, str], ...] = ()
     level: float = 0.9
     distances: Distances | None = None
+    fit: EchoFit | None = None
 
     @property
     def places(self) -> list[int]:
-        """The slices that have a region, by their places among those that share the mask."""
+        """The images that are looked at, by their places among those that share the mask: of slices with a region."""
+        if self.fit is not None:
+            return list(range(len(self.fit.times)))
         return np.flatnonzero(np.any(list(self.masks.values()), axis=(0, 2, 3))).tolist()
 
     def among(self, shows: Sequence[bool], numbers: Sequence[int]) -> Regions:
@@ -161,15 +202,21 @@ class Regions:
     def measured(
         self, images: Mapping[int, Image], truths: Mapping[int, Array | None] | None = None
     ) -> list[RegionMean]:
-        """Means and differences that are to be known.
+        """Means and differences that are to be known; NaN where the echoes do not determine them.
 
         Parameters
         ----------
         images : mapping of int to Image
-            With draws, of the slices of `places`.
+            With draws, of the `places`.
         truths : mapping of int to complex array (ky, kx), optional
-            Of the same slices, as far as they are known; their moduli count.
+            Of the same, as far as they are known; their moduli count.
         """
+        found = self._of_images(images, truths) if self.fit is None else self._of_map(self.fit, images)
+        by_name = {one.name: one for one in found}
+        pairs = [by_name[a].minus(by_name[b], f"{a} - {b}", together=True) for a, b in self.differences]
+        return [*(by_name[name] for name in self.means), *pairs]
+
+    def _of_images(self, images: Mapping[int, Image], truths: Mapping[int, Array | None] | None) -> list[RegionMean]:
         places, drawn = self.places, [images[place].draws for place in self.places]
         assert all(one is not None for one in drawn)
         known = [None if truths is None else truths.get(place) for place in places]
@@ -178,14 +225,27 @@ class Regions:
         true = None if any(one is None for one in known) else np.stack(known)  # type: ignore[arg-type]
         pulls = [images[place].pull for place in places]
         found = region_means(stacked, made, drawn, true, pulls)  # type: ignore[arg-type]
-        found = [replace(one, distances=self.distances) for one in found]
-        by_name = {one.name: one for one in found}
-        pairs = [by_name[a].minus(by_name[b], f"{a} - {b}", together=True) for a, b in self.differences]
-        return [*(by_name[name] for name in self.means), *pairs]
+        return [replace(one, distances=self.distances) for one in found]
+
+    def _of_map(self, fit: EchoFit, images: Mapping[int, Image]) -> list[RegionMean]:
+        everywhere, means = np.any([*self.masks.values()], axis=0)[0], list[RegionMean]()
+        with suppress(InputError):  # echoes of few lines do not determine it yet
+            made = fit.mapped([images[place] for place in self.places], everywhere)
+            found = {name: inside & made.identified for name, inside in self.masks.items()}
+            known = {name: one for name, one in found.items() if one.sum() >= LEAST_IDENTIFIED * self.masks[name].sum()}
+            means = region_means(known, made.value[np.newaxis], [made.draws])
+        unknown = (np.full(len(np.asarray(images[0].draws)), np.nan),)
+        others = self.masks.keys() - {one.name for one in means}
+        return [*means, *(RegionMean(name, 0, np.nan, unknown) for name in others)]
 
     def intervals(self, means: Sequence[RegionMean]) -> NDArray[np.float64]:
-        """`Forecast.intervals` of what was `measured`: middle, half of the length, brightness; (region, 3)."""
-        return np.array([(one.middle, one.half_length(self.level), one.relative_to) for one in means])
+        """`Forecast.intervals` of what was `measured`: middle, half of the length, brightness; (region, 3).
+
+        The length is infinite where nothing is known.
+        """
+        rows = np.array([(one.middle, one.half_length(self.level), one.relative_to) for one in means])
+        rows[:, 1] = np.where(np.isfinite(rows[:, 1]), rows[:, 1], np.inf)
+        return rows
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -197,20 +257,30 @@ class Regions:
 
         ``seen`` has the slices of `places`.
         """
+        if self.fit is not None:
+            rng, ended = np.random.default_rng(0), Convergence(Status.CONVERGED, 0, 0.0)
+            complete = dict[int, Image]()
+            for place, (image, variance) in seen.items():
+                noise = np.sqrt(variance) * rng.normal(size=(2, USUAL_DRAWS, *image.shape))
+                drawn = image + noise[0] + 1j * noise[1]
+                complete[place] = Image(image, np.sqrt(2 * variance), ended, draws=drawn)
+            return self.intervals(self.measured(complete))
         places, far = self.places, NormalDist().inv_cdf((1 + self.level) / 2)
-        sizes, variances = (np.stack([seen[place][part] for place in places]) for part in (0, 1))
+        sizes, variances = (np.stack([np.abs(seen[place][part]) for place in places]) for part in (0, 1))
         known = dict[str, tuple[float, float]]()
         for name, everywhere in self.masks.items():
             inside = everywhere[places]
             known[name] = float(sizes[inside].mean()), float(variances[inside].sum()) / np.count_nonzero(inside) ** 2
         rows = [(known[name][0], far * np.sqrt(known[name][1]), known[name][0]) for name in self.means]
         for a, b in self.differences:
-            (one, noise), (other, more) = known[a], known[b]
-            rows.append((one - other, far * np.sqrt(noise + more), max(one, other)))
+            (one, own), (other, more) = known[a], known[b]
+            rows.append((one - other, far * np.sqrt(own + more), max(one, other)))
         return np.array(rows)
 
     def require(self, slices: Sequence[SliceModel], start: Sequence[int], within: Within) -> None:
         """Refuse regions that hold no signal, and intervals that noise forbids, as the first lines show them.
+
+        Of echoes the first one has to show signal.
 
         Raises
         ------
@@ -218,26 +288,28 @@ class Regions:
             Naming the region, or the interval with the shortest possible one.
         """
         seen = {place: first_seen(slices[place], start) for place in self.places}
-        sizes = np.stack([seen[place][0] for place in self.places])
+        shown = self.places if self.fit is None else [0]
+        sizes = np.stack([np.abs(seen[place][0]) for place in shown])
         bright = float(np.percentile(sizes, BRIGHT))
         for name, inside in self.masks.items():
-            mean = float(sizes[inside[self.places]].mean())
+            mean = float(sizes[inside[shown]].mean())
             if mean < DARK * bright:
                 got = f"a region in air, or one without signal: {mean / bright:.1%} of the object's brightness"
                 cure = "Draw it on the image of the scan; see that its axes are (ky, kx)."
                 raise InputError(name, got, f"{DARK:.0%} or more, as the first lines show it", cure)
         lengths = within.lengths(self.shortest(seen))
+        lengths[~np.isfinite(lengths)] = 0.0  # the first lines of echoes do not say it
         place = int(np.argmax(lengths))
         if within.length < FAR * lengths[place]:
-            shown = "{:.2%}" if within.relative else "{:.3g} units"
-            got, least = map(shown.format, (within.length, lengths[place]))
+            text = "{:.2%}" if within.relative else "{:.3g} units"
+            got, least = map(text.format, (within.length, lengths[place]))
             wanted = f"{least} or more: noise alone leaves {self.names[place]} so uncertain, even in a complete scan"
             raise InputError("until_interval", got, wanted, "Ask for a longer interval, a larger region, or average.")
 
 
-Seen = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Modulus of the image that the first lines of a slice show, and the variance per real component that noise alone would
-leave in the image of all lines, (ky, kx) each, in the units of the file."""
+Seen = tuple[Array, NDArray[np.float64]]
+"""Image that the first lines of a slice show, and the variance per real component that noise alone would leave in that
+of all lines, (ky, kx) each, in the units of the file."""
 
 
 def first_seen(slice_model: SliceModel, start: Sequence[int]) -> Seen:
@@ -246,7 +318,7 @@ def first_seen(slice_model: SliceModel, start: Sequence[int]) -> Seen:
     image, unit = one.central_image(start), np.abs(one.image_unit)
     squares = 1.0 if one.maps is None else np.sum(np.abs(one.maps) ** 2, axis=0)
     variances = one.noise_variance * unit**2 / np.maximum(squares, np.finfo(np.float32).tiny)
-    return np.abs(image) * unit, np.broadcast_to(variances, image.shape)
+    return np.asarray(image * unit), np.broadcast_to(variances, image.shape)
 
 
 def _over(

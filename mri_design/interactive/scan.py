@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
 from hashlib import sha256
 from numbers import Real
@@ -57,6 +57,7 @@ from mri_design.scan.data import ImageStack, KSpaceData, TrajectoryData, slice_n
 from mri_design.scan.io.formats import mask_of_measured
 from mri_design.scan.io.layouts import looks_signed
 from mri_design.scan.io.safe import DEFAULT_LIMITS, ReadLimits
+from mri_design.signals.models import signal_model
 from mri_design.templates import environment
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from mri_design.runs.recon import ReconResult
     from mri_design.runs.store import Record
     from mri_design.runs.work import Keep, Work
+    from mri_design.signals.models import SignalModel
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -368,6 +370,8 @@ class LoadedScan(Shown):
         region: File | ArrayLike | Sequence[File | NDArray[Any]] | None = None,
         difference: tuple[File | ArrayLike, File | ArrayLike] | None = None,
         level: float | None = None,
+        fit: str | SignalModel | None = None,
+        times: str | ArrayLike = "",
         strategy: str | Strategy | None = None,
         start: int | None = None,
         block: int | None = None,
@@ -402,6 +406,11 @@ class LoadedScan(Shown):
             Two regions whose difference is to be known.
         level : float, optional
             Probability with which such an interval holds the truth; 0.9 by default.
+        fit : str or SignalModel, optional
+            The regions are those of a map: what is fitted, as by `ScanImage.fit`, to the frames of the slice, all of
+            which are read from the scan's file and share the lines. By default these are the contrasts.
+        times : str or sequence of float, optional
+            What the frames differ by.
         strategy : str or Strategy, optional
             The strategy that chooses: a name of `strategy_names`, or an object, which is registered under its name. By
             default the recipe's, `calibrated`; information-gain if shots are chosen.
@@ -454,8 +463,12 @@ class LoadedScan(Shown):
             acceleration=acceleration,
             slices=self._choice(slices),
             companions=_files(companions),
-            regions=_regions(region, difference),
+            regions=replace(
+                _regions(region, difference), fit=None if fit is None else signal_model(fit), times=_listed(times)
+            ),
         )
+        if fit is not None:
+            self._require_files("fit")
         scan = require_grid_data(self.data, self.source)
 
         def compute(work: runs.Work, keep: runs.Keep) -> runs.DesignResult:
@@ -521,9 +534,8 @@ class LoadedScan(Shown):
         if series is not None:
             counters: dict[Any, Any] = {**(settings.input.series or {}), series: "all"}
             settings = settings.replacing("input", series=counters)
-        if settings.input.axis and not self.in_files:
-            cure = "Save the arrays, and load the files; a mask of the lines is an argument of reconstruct."
-            raise InputError("series", "a scan of which arrays were given", "one that is all in files", cure)
+        if settings.input.axis:
+            self._require_files("series")
         measured_against: Path | runs.GivenReference | None = file_given(reference)
         if measured_against is None and reference is not None:
             measured_against = runs.GivenReference.of_array(reference)
@@ -616,6 +628,11 @@ class LoadedScan(Shown):
         made = Computation.of(request, partial(runs.compare_strategies, request), work)
         return interactive.StrategyComparison(**made.parts)
 
+    def _require_files(self, field: str) -> None:
+        if not self.in_files:
+            cure = "Save the arrays, and load the files; a mask of the lines is an argument of reconstruct."
+            raise InputError(field, "a scan of which arrays were given", "one that is all in files", cure)
+
     def _settings(self, recipe: RecipeLike | None, blocks: Blocks | None) -> Recipe:
         settings = self.recipe if recipe is None else recipe_from(recipe)
         return settings.replacing("prior", blocks=blocks)
@@ -667,6 +684,10 @@ class LoadedScan(Shown):
 def _files(companions: Sequence[File]) -> tuple[str, ...]:
     require_instance((list, tuple), wanted="a list of files, or slices or frames", companions=companions)
     return tuple(map(named_file, companions))
+
+
+def _listed(times: str | ArrayLike) -> str | list[float]:
+    return times if isinstance(times, str) else number_array("times", times, shape=(None,), kind="real").tolist()
 
 
 def _regions(

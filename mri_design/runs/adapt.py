@@ -105,6 +105,8 @@ class AdaptRequest(DesignRequest):
             raise UsageError(f"{chosen.strategy} knows the image, which is not there before it is measured")
         if KINDS[chosen.encoding].axes != 1:
             raise UsageError("adapt chooses lines only: leave out --encoding")
+        if self.regions.fit is not None:
+            raise UsageError("adapt chooses lines for one image: design chooses those of echoes, from a complete scan")
         if self.around.slices:
             raise UsageError("--with slices: adapt chooses lines for one slice; give another one as a file")
         if self.around.frames:

@@ -158,7 +158,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
         result,
         account=predictions.DesignAccount(state.trace, checks),
         acquisition=extent.in_acquisition_order(lines, slices.plan.readouts, recipe),
-        numbers=slices.numbers,
+        numbers=slices.numbers if request.regions.fit is None else slices.numbers[:1],
         noise_only=slices.noise_only,
         steered_by=slices.steered_by,
         frames=with_phase_of_end(watch.frames, slices.slices[0], state.trace),

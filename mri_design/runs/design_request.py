@@ -28,11 +28,11 @@ from mri_design.experiment.inputs import (
     require_grid_data,
     slices_text,
 )
-from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.recipe import EVERY, Recipe
 from mri_design.experiment.reconstruction import check_draws
-from mri_design.experiment.regions import NO_REGIONS, Regions, WantedRegions
+from mri_design.experiment.regions import NO_REGIONS, EchoFit, Regions, WantedRegions
 from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
-from mri_design.experiment.volume import NeighbourCounts, Slices, names_neighbours
+from mri_design.experiment.volume import NeighbourCounts, Slices, names_neighbours, opened_slices, recipe_of_frame
 from mri_design.kinds import KINDS
 from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import Companion
@@ -50,6 +50,7 @@ from mri_design.runs.store import Record
 from mri_design.runs.work import Work
 from mri_design.scan.data import KSpaceData
 from mri_design.scan.sampling import require_whole_lines
+from mri_design.signals.models import SignalModel
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class DesignRequest:
         a repeat steers the mask (`steering_image`); and ``slices``, those around the image's among the slices that
         share the mask, or ``frames`` (`NeighbourCounts`).
     regions : WantedRegions
-        What is to be known about the image, where the recipe has ``until_interval``; the image then has draws.
+        What is to be known about the image, where the recipe has ``until_interval``; the image then has draws. With a
+        fit about the map of a slice, whose frames, by default the contrasts, share the lines; the image is the first.
 
     Raises
     ------
@@ -114,6 +116,8 @@ class DesignRequest:
         if bool(self.regions) != (self.recipe.design.until_interval is not None):
             both = f"{option('region')} or {option('difference')}, and {option('until-interval')}"
             raise UsageError(f"until what is known, and how well? Give both: {both}")
+        if self.regions.fit is not None or self.regions.times:
+            self._require_echoes()
         if self.regions:
             few = {"draws": USUAL_DRAWS} if self.recipe.reconstruction.draws < FEWEST_DRAWS else {}
             object.__setattr__(self, "recipe", self.recipe.replacing("reconstruction", **few))
@@ -122,6 +126,23 @@ class DesignRequest:
         if self.around and self.of_shots:
             words = f"{option('with', 'slices')}, {option('with', 'frames')}"
             raise UsageError(f"{words}: other images for spokes and arms come from files; give one")
+
+    def _require_echoes(self) -> None:
+        """Refuse what a map cannot be made of, and let the recipe request all contrasts if it requests no series."""
+        words = option("fit")
+        if not self.regions:
+            raise UsageError(f"{words}: what of the map is to be known? Give {option('region', 'MASK')}")
+        if not self.regions.times or self.regions.fit is None:
+            times = option("echo-times", "10,20,30")
+            raise UsageError(f"what is fitted to the frames, and what do they differ by? Give both: {words}, {times}")
+        if self.of_shots or self.companions:
+            why = option("with") if self.companions else option("encoding", self.recipe.design.encoding)
+            raise UsageError(
+                f"{why}: lines of echoes are chosen without other images, and no spokes and arms: leave it out"
+            )
+        if not self.recipe.input.axis:
+            series = {**(self.recipe.input.series or {}), "contrast": EVERY}
+            object.__setattr__(self, "recipe", self.recipe.replacing("input", series=series))
 
     @property
     def of_shots(self) -> bool:
@@ -205,10 +226,26 @@ class DesignRequest:
         if within is None:
             return None
         places = [None if scan.geometry is None else scan.geometry[0] for scan in scans]
-        shape = (scans[0].grid_shape[0], scans[0].grid_shape[1])
-        found = self.regions.over(places, shape, self.recipe.design.level, numbers, count).among(shows, numbers)
-        found.require([*compress(slices, shows)], start, within)
+        shape, level, model = (
+            (scans[0].grid_shape[0], scans[0].grid_shape[1]),
+            self.recipe.design.level,
+            self.regions.fit,
+        )
+        if model is not None:
+            found = self.regions.over(places[:1], shape, level)
+            found = replace(found, fit=self._fit(model, scans))
+        else:
+            found = self.regions.over(places, shape, level, numbers, count).among(shows, numbers)
+            slices = [*compress(slices, shows)]
+        found.require(slices, start, within)
         return found
+
+    def _fit(self, model: SignalModel, scans: Sequence[KSpaceData]) -> EchoFit:
+        """The fit to calibrated echoes of one slice."""
+        if model.complex_only and any(s.provenance.maps.source not in ("one coil", "given") for s in scans):
+            got, wanted = "coil maps of every echo by itself", "coil maps that all echoes share, as their phases count"
+            raise InputError("fit", got, wanted, f"Give them with {option('maps')}, or fit another model.")
+        return EchoFit(model, model.times(self.regions.times, len(scans)))
 
     @cached_property
     def around(self) -> NeighbourCounts:
@@ -318,8 +355,9 @@ class DesignSlices:
         return scans, [truth_or_none(one, truth_of(scan)) for one, scan in zip(models, scans, strict=True)]
 
 
-DesignInput = tuple[KSpaceData, list[int], extent.DesignPlan, int | None]
-"""The scan, the slices that share the mask, the plan, and the number of lines in the end if it is known."""
+DesignInput = tuple[list[KSpaceData], list[int], int, extent.DesignPlan, int | None]
+"""The slices that share the mask, that of the image first, or the frames of one; their numbers, of how many; the plan,
+and the number of lines in the end if it is known."""
 
 
 def prepared(request: DesignRequest, work: Work, data: DesignInput | None = None) -> DesignSlices:
@@ -340,26 +378,30 @@ def prepared(request: DesignRequest, work: Work, data: DesignInput | None = None
         Where a file cannot be used, and the scan cannot be calibrated or contradicts the request or its constraints.
     """
     recipe, seed = request.recipe, work.seed
-    scan, numbers, plan, lines = data or read_input(request, work)
+    chosen, numbers, count, plan, lines = data or read_input(request, work)
     frames = other_frames(request.source, recipe, request.maps, numbers[0], request.around, seed)
     given = request.read_companions(seed)
-    chosen = [scan.select_slice(number) for number in numbers]
     scans, slices, plan, asked = _calibrated(chosen, request, plan, lines, work)
     start, most = _beginning(scans[0], slices, plan, lines, work, recipe)
-    shows = [place == 0 or one.calibrated(start, rough=True).shows_signal(start) for place, one in enumerate(slices)]
+    shows = [
+        place == 0 or request.regions.fit is not None or one.calibrated(start, rough=True).shows_signal(start)
+        for place, one in enumerate(slices)
+    ]
     if empty := sorted(number for number, signal in zip(numbers, shows, strict=True) if not signal):
         work.progress.warn(f"{slices_text(empty)}: noise only, and so no say in the mask")
-    regions = request.regions_of(scans, slices, start, shows, numbers, scan.n_slices)
+    regions = request.regions_of(scans, slices, start, shows, numbers, count)
     numbers, scans, slices = [*compress(numbers, shows)], [*compress(scans, shows)], [*compress(slices, shows)]
-    places = {number: None if scan.geometry is None else scan.geometry[number] for number in numbers}
-    companions = companions_over(given, chosen[0], numbers[0], scan.n_slices)
+    places = {
+        number: None if scan.geometry is None else scan.geometry[0] for number, scan in zip(numbers, scans, strict=True)
+    }
+    companions = companions_over(given, chosen[0], numbers[0], count)
     strategy, shown, steered_by = request.strategy, slices, ""
     if recipe.design.strategy in ORACLES:
         shown = [one.calibrated(one.measured) for one in slices]
         truths = [truth_of(_with_maps_of(*known, known[1].measured)) for known in zip(scans, slices, strict=True)]
         strategy = knowing_oracle(strategy, shown, truths, recipe, seed)
     offered = list(zip(given, companions, strict=True))
-    steered = steering_image(offered, slices, numbers, scan.n_slices, start, recipe, seed)
+    steered = steering_image(offered, slices, numbers, count, start, recipe, seed)
     if steered is not None:
         strategy, steered_by = steered
         unit = plan.readouts.unit
@@ -375,7 +417,7 @@ def prepared(request: DesignRequest, work: Work, data: DesignInput | None = None
         calibration=asked,
         noise_only=empty,
         companions=companions,
-        near=request.around.of(numbers[0], Slices(scan.n_slices), places),
+        near=request.around.of(numbers[0], Slices(count), places),
         frames=frames,
         steered_by=steered_by,
         regions=regions,
@@ -387,9 +429,13 @@ def read_input(request: DesignRequest, work: Work, scan: KSpaceData | None = Non
     if request.of_shots:
         require_finufft()
     recipe, kind = request.recipe, KINDS[request.recipe.design.encoding]
-    scan = require_grid_data(scan or load_scan(request.source, recipe, work.seed, request.maps), request.source)
-    numbers = request.numbers(scan.n_slices)
-    slices = [scan.select_slice(number) for number in numbers]
+    if request.regions.fit is not None:
+        slices, count = _frames(request, work), 1
+        numbers, recipe = list(range(len(slices))), recipe_of_frame(recipe, None)
+    else:
+        scan = require_grid_data(scan or load_scan(request.source, recipe, work.seed, request.maps), request.source)
+        numbers, count = request.numbers(scan.n_slices), scan.n_slices
+        slices = [scan.select_slice(number) for number in numbers]
     data = slices[0]
     if request.around.slices and len(slices) == 1:
         raise UsageError(
@@ -407,7 +453,28 @@ def read_input(request: DesignRequest, work: Work, scan: KSpaceData | None = Non
     plan = extent.DesignPlan.of(request.strategy, recipe, readouts)
     extent.require_lines(readouts.measured_flags(data.samplings[0].samples), lines, plan.rules, readouts)
     design.require_room(readouts, data.n_coils, lines, recipe, slices=len(slices))
-    return scan, numbers, plan, lines
+    return slices, numbers, count, plan, lines
+
+
+def _frames(request: DesignRequest, work: Work) -> list[KSpaceData]:
+    """All frames of the slice of a request.
+
+    Raises
+    ------
+    UsageError
+        For several slices.
+    InputError
+        As `opened_slices`, and for one frame.
+    """
+    with opened_slices(request.source, request.recipe, work.seed, request.maps) as frames:
+        number, *others = request.numbers(frames.count)
+        if others:
+            one = option("slices", number)
+            raise UsageError(f"{option('fit')}: lines are chosen for the echoes of one slice: give {one}")
+        found = [require_grid_data(frames.read(image), request.source) for image in frames.images([number])]
+    if len(found) < 2:
+        raise InputError(request.recipe.input.axis, "one image of every slice", "two or more, to fit")
+    return found
 
 
 def _calibrated(

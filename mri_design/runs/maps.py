@@ -146,7 +146,7 @@ def fit_run(run: StoredRun, model: str | SignalModel, times: object, *, complex_
 
 def measure_map(
     folder: Path,
-    model: str,
+    model: str | SignalModel,
     times: object,
     *,
     regions: Sequence[Path] = (),

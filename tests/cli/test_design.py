@@ -11,9 +11,11 @@ import mri_design as md
 from mri_design import load_phantom
 from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.experiment import reconstruction, shipped_recipes
+from mri_design.operators import CentredFFT
 from mri_design.runs import design as design_run
 from tests.cli.folders import Designed, Run, Spawn, manifest, order, rows, settings
 from tests.interruptions import interrupted, stopping
+from tests.refusals import refused
 
 OPTIONS = ("--lines", 12, "--start", 6, "--recipe", "quick.toml")
 
@@ -259,6 +261,68 @@ def test_a_design_ends_when_a_region_is_known_and_after_a_resume_too(
     for name in ("recon.npy", "draws.npy"):
         np.testing.assert_array_equal(np.load(out / name), np.load(again / name))
     assert rows(again / "intervals.csv") == looks
+
+
+ECHO_TIMES, T2 = np.array([10.0, 25.0, 60.0]), 40.0
+
+
+@pytest.fixture(scope="module")
+def echoes(work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with echoes.npy (contrast, ky, kx) of the scan whose T2 is 40 ms, and a region."""
+    folder, rng = tmp_path_factory.mktemp("echoes"), np.random.default_rng(0)
+    clean = CentredFFT((24, 20))(np.load(work / "scan.npz")["reference"][0].astype(complex))
+    echoes = clean * np.exp(-ECHO_TIMES[:, None, None] / T2)
+    noise = 0.004 * (rng.normal(size=echoes.shape) + 1j * rng.normal(size=echoes.shape))
+    np.save(folder / "echoes.npy", (echoes + noise).astype(np.complex64))
+    np.save(folder / "lesion.npy", REGION)
+    return folder
+
+
+MAP = ("-s", "input.dims=contrast,ky,kx", "--noise", 0.004, "--fit", "T2", "--echo-times", "10,25,60")
+
+
+def test_a_design_of_echoes_ends_when_t2_of_a_region_is_known_and_after_a_resume_too(
+    run: Run, echoes: Path, tmp_path: Path
+) -> None:
+    """In Python, too; the echoes share the lines."""
+    wanted = ("--region", echoes / "lesion.npy", "--until-interval", "6%", "--level", "80%", "--start", 6)
+    asked, out, again = ("design", echoes / "echoes.npy", *QUICK, *MAP, *wanted), tmp_path / "x", tmp_path / "y"
+    run(*asked, "--out", out)
+    last = rows(out / "intervals.csv")[-1]
+    assert float(last["relative"]) <= 0.06 and last["unit"] == "ms"
+    assert float(last["middle"]) == pytest.approx(T2, rel=0.12) and int(last["lines"]) == len(order(out)) < 24
+    with stopping(design_run, "concluded", 0):
+        run(*asked, "--out", again, code=130)
+    run(*asked, "--out", again, "--resume")
+    assert rows(again / "intervals.csv") == rows(out / "intervals.csv")
+    recipe = {"inference": {"samples": 6, "loops": 8, "tolerance": 0.1}, "input": {"matrix": 16}}
+    scan = md.load(echoes / "echoes.npy", dims="contrast,ky,kx", noise=0.004, recipe=recipe)
+    made = scan.design(fit="T2", times=ECHO_TIMES, region=REGION, until_interval="6%", level=0.8, start=6)
+    assert list(made.lines) == order(out)
+    with refused("fit"):
+        md.load(np.load(echoes / "echoes.npy")[0]).design(fit="T2", times=ECHO_TIMES, region=REGION, until_interval=0.1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--fit", "T2"),
+        ("--echo-times", "10,25,60"),
+        ("--fit", "T2", "--echo-times", "10,25"),
+        ("--fit", "T2", "--echo-times", "25,10,60"),
+        ("--fit", "T2", "--inversion-times", "10,25,60"),
+        (*MAP[-4:], "--with", "slices"),
+        (*MAP[-4:], "-s", "input.series.set=all"),
+        (*MAP[-4:], "--until-interval", "0.01%"),
+        (*MAP[-4:], "--slices", "0-1"),
+    ],
+)
+def test_echoes_that_cannot_be_fitted_are_refused_before_anything_is_chosen(
+    run: Run, echoes: Path, tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    known = ("--region", echoes / "lesion.npy", *(() if "--until-interval" in words else ("--until-interval", "6%")))
+    run("design", echoes / "echoes.npy", *QUICK, *MAP[:4], *known, *words, "--out", tmp_path / "x", code=2)
+    assert not (tmp_path / "x" / "recon.npy").exists()
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,14 @@ import pytest
 
 import mri_design as md
 from mri_design.design import Within
+from mri_design.evidence.regions import region_means
 from mri_design.experiment.recipe import within_of
-from mri_design.experiment.reconstruction import image_rng, reconstruct_prepared
-from mri_design.experiment.regions import Regions, WantedRegions, first_seen
+from mri_design.experiment.reconstruction import Image, image_rng, reconstruct_prepared
+from mri_design.experiment.regions import EchoFit, Regions, WantedRegions, first_seen
 from mri_design.model import SliceModel
+from mri_design.signals.maps import fit_map
+from mri_design.signals.models import signal_model
+from mri_design.status import Convergence, Status
 from tests.refusals import refused
 
 SHAPE = (32, 32)
@@ -167,6 +171,66 @@ def test_the_mean_of_a_region_is_over_all_its_slices_whose_draws_are_independent
     assert found.value == pytest.approx(np.mean([each.value for each in alone]))
     scatter = [np.var(each.deviations[0], ddof=1) / 4 for each in alone]
     assert np.sum([np.var(each, ddof=1) for each in found.deviations]) == pytest.approx(np.sum(scatter))
+
+
+TIMES, T2, NOISE = np.array([10.0, 20.0, 40.0, 80.0]), 50.0, 0.02
+
+
+def echoes(times: np.ndarray = TIMES, sd: float = NOISE, draws: int = 32) -> dict[int, Image]:
+    """Images of echoes of a T2 that is the same everywhere, with noise, and their draws."""
+    rng, ended = np.random.default_rng(1), Convergence(Status.CONVERGED, 0, 0.0)
+
+    def noise(*shape: int) -> np.ndarray:
+        return np.asarray(sd * (rng.normal(size=shape) + 1j * rng.normal(size=shape)))
+
+    found = dict[int, Image]()
+    for place, time in enumerate(times):
+        image = np.exp(-time / T2) + noise(*SHAPE)
+        found[place] = Image(image, np.full(SHAPE, sd * np.sqrt(2)), ended, draws=image + noise(draws, *SHAPE))
+    return found
+
+
+def of_map(times: np.ndarray = TIMES) -> Regions:
+    masks = {"a": MIDDLE[None] == 1, "b": np.roll(MIDDLE, 9, axis=1)[None] == 1}
+    return Regions(masks, ("a",), (("a", "b"),), fit=EchoFit(signal_model("T2"), times))
+
+
+def test_regions_of_a_map_are_those_of_the_fit_to_all_echoes() -> None:
+    regions, images = of_map(), echoes()
+    assert regions.places == [0, 1, 2, 3]
+    parts = (np.stack([getattr(one, name) for one in images.values()]) for name in ("image", "draws", "std"))
+    made = fit_map(signal_model("T2"), TIMES, *parts)
+    means = region_means(regions.masks, made.value[None], [made.draws])
+    wanted = [means[0], means[0].minus(means[1], "a - b", together=True)]
+    found = regions.measured(images)
+    for one, other in zip(found, wanted, strict=True):
+        assert one.interval(0.9) == pytest.approx(other.interval(0.9)) and one.name == other.name
+    assert found[0].value == pytest.approx(T2, rel=0.03)
+
+
+def test_a_region_whose_echoes_do_not_determine_the_map_is_not_known() -> None:
+    """All echoes are alike in a third of its pixels, or everywhere."""
+    for part in (MIDDLE.cumsum().reshape(SHAPE) * MIDDLE > 24, np.ones(SHAPE, dtype=bool)):
+        flat = {n: replace(one, image=np.where(part, 1.0, one.image)) for n, one in echoes().items()}
+        flat = {n: replace(one, draws=np.where(part, 1.0, one.draws)) for n, one in flat.items()}
+        rows = of_map().intervals(of_map().measured(flat))
+        assert np.isinf(rows[:, 1]).all() and np.isinf(Within(0.05).lengths(rows)).all()
+
+
+def test_what_noise_leaves_of_a_map_is_known_at_once(one: SliceModel) -> None:
+    """Twice the noise leaves twice the interval, and less is refused."""
+    clean = replace(one, noise_variance=0.04 * one.noise_variance)
+    scans = [replace(clean, kspace=one.kspace * np.exp(-time / T2)) for time in TIMES]
+    start, regions = range(12, 20), of_map()
+    noisy = [replace(each, noise_variance=4 * each.noise_variance) for each in scans]
+    once, twice = (
+        regions.shortest({n: first_seen(each, start) for n, each in enumerate(some)}) for some in (scans, noisy)
+    )
+    np.testing.assert_allclose(twice[:, 1], 2 * once[:, 1], rtol=0.1)
+    least = Within(0.05).lengths(once).max()
+    regions.require(scans, start, Within(0.8 * least))
+    with refused("until_interval"):
+        regions.require(scans, start, Within(0.7 * least))
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,12 @@ def error_course(
 
 
 def interval_course(
-    names: Sequence[str], counts: Sequence[int], intervals: Values, truths: Sequence[float | None], unit: str = "line"
+    names: Sequence[str],
+    counts: Sequence[int],
+    intervals: Values,
+    truths: Sequence[float | None],
+    unit: str = "line",
+    of: str = "image units",
 ) -> Figure:
     """Intervals of regions at every look at the image, and the truth where it is known.
 
@@ -186,6 +191,8 @@ def interval_course(
         Of every region.
     unit : str
         What is measured one by one (`Readouts.unit`).
+    of : str
+        Unit of the intervals.
     """
     figure, every = style.panels(2.6, len(names))
     for axes, name, ends, true in zip(every, names, np.swapaxes(intervals, 0, 1), truths, strict=True):
@@ -194,7 +201,7 @@ def interval_course(
         if true is not None:
             axes.axhline(true, color=ACTUAL, linestyle="--", linewidth=1.2, label="true")
         style.panel_title(axes, style.plain_text(name))
-        style.label_axes(axes, f"measured {unit}s", "image units")
+        style.label_axes(axes, f"measured {unit}s", of)
         axes.grid(axis="y", color=style.GRID, linewidth=0.6)
     style.legend_above(figure, 3, every[0])
     return figure
