@@ -1,11 +1,13 @@
 """Maps of T2 held against the truth: simulated echoes of heads, and rats against the fit of all their lines.
 
     OMP_NUM_THREADS=1 python benchmarks/echoes.py measure DATA
+    OMP_NUM_THREADS=1 python benchmarks/echoes.py stops DATA
     python benchmarks/echoes.py targets
 
 DATA is the folder of raw scans and images. ``measure`` reconstructs echoes from a half and a third of the lines as a
-user does, by `mri-design recon` with 24 draws, fits T2, and keeps a row of echoes.csv for each series. What is there
-already is kept. ``targets`` writes the tables of echoes.md and rows of targets.csv.
+user does, by `mri-design recon` with 24 draws, fits T2, and keeps a row of echoes.csv for each series. ``stops``
+designs the lines of four echoes until T2 of a disc is known to within 5 %, and keeps a row of echo_stops.csv. What is
+there already is kept. ``targets`` writes the tables of echoes.md and README.md, and rows of targets.csv.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,9 +26,10 @@ from numpy.typing import NDArray
 from parts.exams import contrast_at_3t, with_phase
 from parts.pages import Kept, put_conditions, put_table
 
+import mri_design as md
 from mri_design.evaluation.run_folder import read_manifest
 from mri_design.evaluation.tables import Row
-from mri_design.evidence.regions import RegionMean, region_means
+from mri_design.evidence.regions import RegionMean, discs, region_means
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CentredFFT
 from mri_design.runs.maps import QuantityMap, fit_run
@@ -41,6 +44,8 @@ ECHOES, NOISE = np.arange(1, 9) * 15.0, 0.02
 RAT, RAT_NOISE = (4, 8, 12), "noise_sd_per_real_component"
 """Numbers of echoes, whose times are counted in their spacings."""
 CENTRE, BRIGHT = 0.1, 0.25
+STOP_ECHOES, STOP_WITHIN, AREA = np.array([15.0, 30.0, 60.0, 120.0]), 0.05, 50
+"""Of designs: times in ms, the wanted half length over T2, and pixels of the disc."""
 
 
 def lines(count: int, part: int, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -101,13 +106,45 @@ def judged(made: QuantityMap, true: Array, spread: Array, regions: Sequence[Regi
     }
 
 
-def simulated(data: Path, subject: str, part: int, seed: int) -> Row:
-    """Echoes of a head whose T2 is long where its T2-weighted image is bright."""
-    weighted, rng = contrast_at_3t(data, subject, "T2w"), np.random.default_rng([seed, *map(ord, subject), part])
+def head(data: Path, subject: str, times: Array, seed: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Echoes of a head whose T2 is long where its T2-weighted image is bright: T2, images, and k-space with noise."""
+    weighted = contrast_at_3t(data, subject, "T2w")
     t2 = 40 + 140 * np.clip(weighted, 0, 1.3)
-    truth = with_phase(weighted * np.exp(80 / t2), (seed, *map(ord, subject))) * np.exp(-ECHOES[:, None, None] / t2)
+    truth = with_phase(weighted * np.exp(80 / t2), (seed, *map(ord, subject))) * np.exp(-times[:, None, None] / t2)
     kspace = CentredFFT(t2.shape)(truth.astype(np.complex128))
     kspace = kspace + NOISE * (rng.normal(size=kspace.shape) + 1j * rng.normal(size=kspace.shape))
+    return t2, truth, kspace
+
+
+def ended(data: Path, subject: str, seed: int) -> Row:
+    """A design of echoes that ends when T2 of a disc is known, and how far it is from the truth then."""
+    t2, truth, kspace = head(data, subject, STOP_ECHOES, seed, np.random.default_rng([seed, *map(ord, subject)]))
+    inside = discs(truth[0], AREA, np.random.default_rng([seed, 7]))[0]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "echoes.npy"
+        np.save(path, kspace[:, None, None].astype(np.complex64))
+        scan = md.load(path, dims="contrast,slice,coil,ky,kx", noise=NOISE, seed=seed)
+        made = scan.design(fit="T2", times=STOP_ECHOES, region=inside, until_interval=STOP_WITHIN)
+    trace, true = made.image.computation.result.trace, float(t2[inside].mean())
+    looks = [step.forecast for step in (*trace.steps, trace.declined) if step and step.forecast.intervals is not None]
+    middle, half, _ = looks[-1].intervals[0]
+    row: Row = {"subject": subject, "seed": seed, "lines": len(trace.lines), "of": len(t2), "looks": len(looks)}
+    return row | {"ended": trace.declined is not None, "T2": true, "middle": middle, "half": half}
+
+
+def stops(data: Path) -> None:
+    """Add what is not there yet."""
+    kept = Kept.at(OUT / "echo_stops.csv", "subject", "seed")
+    for seed in SEEDS:
+        for subject in SUBJECTS:
+            if kept.named(row := {"subject": subject, "seed": seed}) not in kept.rows:
+                kept.put(row | ended(data, subject, seed))
+
+
+def simulated(data: Path, subject: str, part: int, seed: int) -> Row:
+    """Echoes of a head against its maps, from a part of the lines."""
+    rng = np.random.default_rng([seed, *map(ord, subject), part])
+    t2, truth, kspace = head(data, subject, ECHOES, seed, rng)
     mask = lines(len(t2), part, rng)
     with TemporaryDirectory() as folder:
         stored = read_run(series(kspace, mask, seed, Path(folder), "--noise", str(NOISE)))
@@ -161,6 +198,15 @@ def measure(data: Path) -> None:
                     kept.put(row | {"echoes": count} | found)
 
 
+def shown_end(row: Mapping[str, object]) -> Row:
+    """A row of the table of designs."""
+    true, middle, half = (float(str(row[name])) for name in ("T2", "middle", "half"))
+    words = {"T2 of the disc": f"{true:.1f} ms", "found": f"{middle:.1f} ms", "interval": f"{half / middle:.1%}"}
+    error = {"error": f"{middle / true - 1:+.1%}", "in the interval": "yes" if abs(middle - true) <= half else "no"}
+    taken: Row = {"subject": row["subject"], "seed": row["seed"], "lines": f"{row['lines']} of {row['of']}"}
+    return taken | {"looks": row["looks"]} | words | error
+
+
 INSIDE = {
     "T2 of simulated echoes: 90 % intervals": (SUBJECTS, 0.86, 0.94),
     "T2 of the rats against all lines: 90 % intervals": (("rats",), 0.85, 0.95),
@@ -188,12 +234,14 @@ def targets() -> None:
             judged_rows[-1] |= {"measured": f"{np.mean(found):.1%} ({min(found):.0%} to {max(found):.0%})", "met": met}
             kept.put(judged_rows[-1])
     put_table(page, "Targets", judged_rows)
+    ends = list(Kept.at(OUT / "echo_stops.csv", "subject", "seed").rows.values())
+    put_table(OUT / "README.md", "Ends of designs by T2", [shown_end(row) for row in ends])
     put_conditions(page, "numpy", "scipy")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=("measure", "targets"))
+    parser.add_argument("verb", choices=("measure", "stops", "targets"))
     parser.add_argument("data", type=Path, nargs="?")
     asked = parser.parse_args()
-    measure(asked.data) if asked.verb == "measure" else targets()
+    targets() if asked.verb == "targets" else {"measure": measure, "stops": stops}[asked.verb](asked.data)

@@ -25,6 +25,7 @@ from mri_design.registry import BART, READERS
 
 if TYPE_CHECKING:
     from mri_design.experiment.inputs import GivenMaps
+    from mri_design.experiment.regions import WantedRegions
     from mri_design.runs.live import Live
     from mri_design.runs.store import Run
     from mri_design.runs.stored_run import Stored
@@ -158,6 +159,43 @@ class Settings:
         for section, settings in sections.items():  # at once: some fit only together
             recipe = recipe.replacing(section, **settings)
         return recipe.with_settings(self.setting or [])
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is to be known when there are enough lines.
+
+    Parameters
+    ----------
+    until_interval : str
+        Stop as soon as every --region and --difference is known to within E on either side: 2% or 0.02 of its mean (of
+        a difference, of the brighter region's), or "3.5 units", as the image has them.
+    region : list of Path
+        Mask of one or more regions, flags or whole numbers, whose means are to be known: on the grid of the image or,
+        of --slices, of the volume, or a file whose header says where it lies. May be repeated.
+    difference : list of Path
+        Two masks, whose difference is to be known: --difference a.nii.gz b.nii.gz. May be repeated.
+    level : float
+        Probability with which such an interval holds the truth, as 95% or 0.95. [default: 90%]
+    """
+
+    until_interval: Annotated[str | None, Parameter(group=REGIONS, metavar="E")] = None
+    region: Annotated[list[Path] | None, Parameter(group=REGIONS, metavar="MASK")] = None
+    difference: Annotated[list[tuple[Path, Path]] | None, Parameter(group=REGIONS, metavar="MASK MASK")] = None
+    level: Annotated[float | None, share("P", group=REGIONS)] = None
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Settings of a design."""
+        return {"until_interval": self.until_interval, "level": self.level}
+
+    @property
+    def regions(self) -> WantedRegions:
+        """The regions."""
+        from mri_design.experiment.regions import WantedRegions
+
+        return WantedRegions(tuple(self.region or ()), tuple(self.difference or ()))
 
 
 @Parameter(name="*")

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Group, Parameter
 
 from mri_design.cli import options, terminal
-from mri_design.cli.options import Calibration, Computation, Destination, Settings, whole
+from mri_design.cli.options import Calibration, Computation, Destination, Known, Settings, whole
 from mri_design.errors import InputError, UsageError, require_numbers, whole_number
 
 if TYPE_CHECKING:
     from mri_design.experiment.recipe import Recipe
-    from mri_design.experiment.regions import WantedRegions
     from mri_design.runs.adapt import AdaptRequest
     from mri_design.scan.streaming.player import Player
     from mri_design.scan.streaming.scanner import Connection
@@ -41,16 +40,6 @@ class Choice:
         Instead of a number: measure one in R of the grid's lines, or samples; of shots one for R lines.
     until_error : float
         Stop as soon as the predicted relative error of the image is E or less, as 5% or 0.05; --lines is the most.
-    until_interval : str
-        Stop as soon as every --region and --difference is known to within E on either side: 2% or 0.02 of its mean (of
-        a difference, of the brighter region's), or "3.5 units", as the image has them.
-    region : list of Path
-        Mask of one or more regions, flags or whole numbers, whose means are to be known: on the grid of the image or,
-        of --slices, of the volume, or a file whose header says where it lies. May be repeated.
-    difference : list of Path
-        Two masks, whose difference is to be known: --difference a.nii.gz b.nii.gz. May be repeated.
-    level : float
-        Probability with which such an interval holds the truth, as 95% or 0.95. [default: 90%]
     strategy : str
         What decides: calibrated (the default), information-gain, a random mask such as vd-polynomial, or others, which
         --help-all lists.
@@ -65,25 +54,14 @@ class Choice:
     lines: options.Lines = None
     acceleration: options.Acceleration = None
     until_error: Annotated[float | None, options.share("E")] = None
-    until_interval: Annotated[str | None, Parameter(group=options.REGIONS, metavar="E")] = None
-    region: Annotated[list[Path] | None, Parameter(group=options.REGIONS, metavar="MASK")] = None
-    difference: Annotated[list[tuple[Path, Path]] | None, Parameter(group=options.REGIONS, metavar="MASK MASK")] = None
-    level: Annotated[float | None, options.share("P", group=options.REGIONS)] = None
     strategy: options.Name = None
     start: Annotated[int | None, whole(0, group=options.LINES)] = None
     block: Annotated[int | None, whole(1, group=options.LINES, metavar="K")] = None
     partial_fourier: Annotated[float | None, options.share("P", group=options.LINES)] = None
 
-    @property
-    def regions(self) -> WantedRegions:
-        """What is to be known."""
-        from mri_design.experiment.regions import WantedRegions
-
-        return WantedRegions(tuple(self.region or ()), tuple(self.difference or ()))
-
     def recipe(self, settings: Settings, calibration: Calibration, **design: object) -> Recipe:
         """The recipe with the values of these options, of ``calibration`` and of ``design``."""
-        chosen = {name: getattr(self, name) for name in ("until_error", "until_interval", "level", "start", "block")}
+        chosen = {name: getattr(self, name) for name in ("until_error", "start", "block")}
         limits = {"partial_fourier": self.partial_fourier}
         return settings.made(design={**chosen, **design}, constraints=limits, **calibration.settings)
 
@@ -94,6 +72,7 @@ def design(
     *,
     to: Computation,
     choice: Choice = Choice(),
+    known: Known = Known(),
     slices: options.Slices = "0",
     calibration: Calibration = Calibration(),
     companions: options.Companions = None,
@@ -159,8 +138,8 @@ def design(
             "--with": companions,
             "--maps": calibration.maps,
             "--live": live,
-            "--region": choice.region,
-            "--difference": choice.difference,
+            "--region": known.region,
+            "--difference": known.difference,
             "--fit": fit,
         }
         if given := [name for name, value in spare.items() if value]:
@@ -177,7 +156,8 @@ def design(
     from mri_design.runs.design_request import DesignRequest
 
     require_no_slices(source, "give {0} --slices {1}")
-    recipe = choice.recipe(settings, calibration, encoding=encoding, order=order).with_strategy(choice.strategy)
+    recipe = choice.recipe(settings, calibration, encoding=encoding, order=order, **known.settings)
+    recipe = recipe.with_strategy(choice.strategy)
     model, values = options.fitted(fit, times)
     request = DesignRequest(
         source,
@@ -187,7 +167,7 @@ def design(
         acceleration=choice.acceleration,
         slices=SliceChoice(slices),
         companions=options.check_with(companions, recipe),
-        regions=replace(choice.regions, fit=model, times=values or ""),
+        regions=replace(known.regions, fit=model, times=values or ""),
     )
     with options.page_at(live) as page, to.opened(CHECKPOINT, aloud=not as_json) as run:
         ended = design_in_folder(request, options.watched(run, page))
@@ -315,6 +295,7 @@ def adapt(
     listen: Annotated[int | None, whole(0, 65535, metavar="PORT")] = None,
     play: Annotated[str | None, Parameter(metavar="INPUT")] = None,
     choice: Choice = Choice(),
+    known: Known = Known(),
     slices: options.Slices = "0",
     calibration: Calibration = Calibration(),
     companions: options.Companions = None,
@@ -377,7 +358,7 @@ def adapt(
     slices = slices or "0"
     if whole_number(slices) is None:
         raise UsageError(f"--slices {slices}: adapt measures one slice, by its number")
-    recipe = choice.recipe(settings, calibration, strategy=choice.strategy)
+    recipe = choice.recipe(settings, calibration, strategy=choice.strategy, **known.settings)
     request = AdaptRequest(
         recipe=recipe,
         lines=choice.lines,
@@ -385,7 +366,7 @@ def adapt(
         maps=calibration.of_one(),
         acceleration=choice.acceleration,
         companions=options.check_with(companions, recipe),
-        regions=choice.regions,
+        regions=known.regions,
         repeated=repeated,
         timeout=timeout,
         requests=requests,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from mri_design.cli import options, terminal
-from mri_design.cli.options import LINES, SCAN, SCORING, Calibration, Computation, Destination, Settings, whole
+from mri_design.cli.options import LINES, SCAN, SCORING, Calibration, Computation, Destination, Known, Settings, whole
 from mri_design.errors import UsageError, whole_number
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.strategies import usual_strategies
@@ -127,6 +127,7 @@ def protocol(
     to: Computation,
     lines: options.Lines = None,
     acceleration: options.Acceleration = None,
+    known: Known = Known(),
     test: Files = None,
     against: options.Names = None,
     strategy: options.Name = None,
@@ -190,6 +191,9 @@ def protocol(
     An order, and a design that uses it: mri-design protocol heads.h5#all --rule residual-greedy --lines 64 --out
     order.npz; mri-design design scan.h5 --strategy calibrated:order.npz --lines 48 --out run
 
+    With --until-interval the mask has enough lines as soon as the regions are known in every slice of INPUTS that has
+    them, or --lines. A mask on the grid of the image lies on every slice.
+
     trained:FILE measures in the order that was learned; calibrated:FILE lets the training scans vote next to the scan's
     own posterior for as long as they predict its lines well. --resume continues an interrupted run.
 
@@ -198,11 +202,12 @@ def protocol(
     terminal.load_ahead(to.jobs, to.executor, [*sources, *(test or [])])
     from mri_design.experiment.inputs import scan_sources
 
-    recipe = _recipe(settings, calibration, method, encoding=encoding, start=start, block=block)
+    recipe = _recipe(settings, calibration, method, encoding=encoding, start=start, block=block, **known.settings)
     companion_files = options.check_with(companions, recipe)
     named = scan_sources([*sources, *(test or [])], slices or "middle", **calibration.given, companions=companion_files)
     if rule is not None:
-        given = {"test": test, "against": against, "strategy": strategy, "swaps": swaps, "seeds": seeds}
+        given: dict[str, object] = {"test": test, "against": against, "strategy": strategy, "swaps": swaps}
+        given |= {"seeds": seeds, "region": known.region, "difference": known.difference}
         if spare := [name for name, value in {**given, "with": companions}.items() if value is not None]:
             raise UsageError(f"--{spare[0]} is for a mask, and --rule learns an order: leave one of them out")
         return _order(rule, named, recipe, to, lines, acceleration)
@@ -220,6 +225,7 @@ def protocol(
         swaps=swaps or 0,
         seeds=seeds or 5,
         strategy=strategy or "",
+        regions=known.regions,
     )
     with to.opened(CHECKPOINT) as run:
         ended = run_protocol_of(request, run)

@@ -115,6 +115,10 @@ class ReferenceSlice:
         Where its noise and its coil maps are from.
     pixel : tuple of float, optional
         Size of a pixel along (ky, kx) in millimetres; None if it is not known.
+    place : object, optional
+        Where it lies, as its scan has it.
+    number : tuple of int
+        Its number in its scan, and how many slices that has.
     own_maps : OwnMaps, optional
         Estimates coil maps from what a mask measures, where they are not known; those of ``slice_model`` are then of
         all lines, which training scans and oracles may look at: see `as_measured`.
@@ -137,6 +141,8 @@ class ReferenceSlice:
     noise_source: str = ""
     maps_source: str = ""
     pixel: tuple[float, float] | None = None
+    place: object = None
+    number: tuple[int, int] = (0, 1)
     unit: float | Array = 1.0
     own_maps: OwnMaps | None = None
 

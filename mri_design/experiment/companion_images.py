@@ -359,6 +359,8 @@ class RegionMask:
         shape: tuple[int, int, int],
         numbers: Sequence[int] = (),
         count: int = 0,
+        *,
+        whole: bool = True,
     ) -> NDArray[np.int64]:
         """The labels on the grid of an image.
 
@@ -375,6 +377,8 @@ class RegionMask:
             Of the slices of the image in a volume, and how many that has. Where they are given, a mask of the whole
             volume lies on these slices, as does one of as many slices in their order, and a mask of one slice on the
             first of them.
+        whole : bool
+            Whether all of its regions have to lie on these slices.
 
         Raises
         ------
@@ -384,7 +388,7 @@ class RegionMask:
         known = [place for place in places if place is not None and place.placed]
         if self.places is not None and self.places[0].placed and known and len(known) == shape[0]:
             found = self._at(known, shape)
-            if not found.any():
+            if whole and not found.any():
                 got = "regions that lie outside of the image, by the places in both headers"
                 cure = "Draw it on the image that mri-design export RUN image.nii.gz writes."
                 raise InputError(self.name, got, "a mask of the same place", cure)

@@ -412,7 +412,7 @@ class ImageErrors:
         """
         lines = state.trace.lines
         one, _, options = final_model(slices[place], state, self.recipe, place)
-        if place == 0:
+        if place == 0 and self.companions:
             one = replace(one, companions=self.companions)
         made = reconstruct_prepared(one, lines, "mean", self.recipe, image_rng(self.seed), options=options)
         shown = made.times(one.image_unit)

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from mri_design.brief import briefly
 from mri_design.design.trace import Within
-from mri_design.errors import InputError, option
-from mri_design.evidence.regions import USUAL_DRAWS, Distances, RegionMean, named_regions, region_means
+from mri_design.errors import InputError, UsageError, option
+from mri_design.evidence.regions import FEWEST_DRAWS, USUAL_DRAWS, Distances, RegionMean, region_means
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.experiment.inputs import slices_text
-from mri_design.experiment.reconstruction import Image
+from mri_design.experiment.recipe import Recipe
+from mri_design.experiment.reconstruction import Image, check_draws
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.scan.geometry import SliceGeometry
@@ -37,6 +38,10 @@ LEAST_IDENTIFIED = 0.9
 """Share of a region's pixels in which the echoes have to determine a quantity, for its mean to be known."""
 FAR = 0.75
 """Part of what noise alone leaves in the interval, below which a shorter one is refused."""
+
+
+PlacedSlice = tuple[str, SliceGeometry | None, int, int]
+"""Name of a slice, its place, its number in its scan, and how many slices that has."""
 
 
 @briefly
@@ -64,6 +69,26 @@ class WantedRegions:
     def __bool__(self) -> bool:
         return bool(self.means or self.differences)
 
+    def recipe(self, recipe: Recipe) -> Recipe:
+        """A recipe that requests draws where regions are to be known.
+
+        Raises
+        ------
+        UsageError
+            For regions without an interval that is wanted, or the other way round.
+        InputError
+            For a method of reconstruction that has no draws.
+        """
+        if bool(self) != (recipe.design.until_interval is not None):
+            both = f"{option('region')} or {option('difference')}, and {option('until-interval')}"
+            raise UsageError(f"until what is known, and how well? Give both: {both}")
+        if not self:
+            return recipe
+        few = {"draws": USUAL_DRAWS} if recipe.reconstruction.draws < FEWEST_DRAWS else {}
+        drawing = recipe.replacing("reconstruction", **few)
+        check_draws(drawing.reconstruction)
+        return drawing
+
     @property
     def files(self) -> list[str]:
         """The files among them."""
@@ -86,6 +111,8 @@ class WantedRegions:
         level: float,
         numbers: Sequence[int] = (0,),
         count: int = 1,
+        *,
+        whole: bool = True,
     ) -> Regions:
         """The regions on the slices that share a mask.
 
@@ -99,13 +126,15 @@ class WantedRegions:
             Of the intervals.
         numbers, count : sequence of int, int
             Of the slices in the scan, and how many that has (`RegionMask.over`).
+        whole : bool
+            Whether all regions have to lie on these slices; else differences count where both of their regions do.
 
         Raises
         ------
         InputError
             For a file that is no mask, lies elsewhere, has another grid, or several regions where one is wanted.
         """
-        over = partial(_over, places=places, shape=shape, numbers=numbers, count=count)
+        over = partial(_over, places=places, shape=shape, numbers=numbers, count=count, whole=whole)
         masks, names = dict[str, NDArray[np.bool_]](), list[str]()
         for number, given in enumerate(self.means, 1):
             names += _joined(masks, over(given, f"region {number}" if len(self.means) > 1 else "region"))
@@ -118,11 +147,39 @@ class WantedRegions:
                     wanted = "one region on each side of a difference"
                     raise InputError(next(iter(found)), f"{len(found)} regions", wanted, "Give a mask of one label.")
                 sides += _joined(masks, found)
+            if len(sides) < 2:
+                continue
             if sides[0] == sides[1]:
                 wanted, cure = "two regions that differ", "Give two masks."
                 raise InputError("difference", f"{sides[0]} less itself", wanted, cure)
             pairs.append((sides[0], sides[1]))
         return Regions(masks, tuple(dict.fromkeys(names)), tuple(pairs), level)
+
+    def over_each(self, slices: Sequence[PlacedSlice], shape: tuple[int, int], level: float) -> Regions:
+        """The regions on each of several slices by itself, which may be of different scans, where they lie on it.
+
+        Every region has to be known in every slice that has it. Of a mask that is no volume and has no place the
+        regions lie on all slices.
+
+        Raises
+        ------
+        InputError
+            As `over`; for a region that lies on no slice.
+        """
+        masks, means, pairs = dict[str, NDArray[np.bool_]](), list[str](), list[tuple[str, str]]()
+        for at, (whose, place, number, count) in enumerate(slices):
+            found = self.over([place], shape, level, [number], count, whole=False)
+            named = {each: f"{each} of {whose}" for each in found.masks}
+            for each, inside in found.masks.items():
+                masks[named[each]] = np.zeros((len(slices), *shape), dtype=bool)
+                masks[named[each]][at] = inside[0]
+            means += [named[each] for each in found.means]
+            pairs += [(named[a], named[b]) for a, b in found.differences]
+        for given in (*self.means, *(one for pair in self.differences for one in pair)):
+            mask = RegionMask.given(given)
+            laid = [mask.over([place], (1, *shape), [n], count, whole=False) for _, place, n, count in slices]
+            _require_all(mask, np.concatenate(laid), "the training slices")
+        return Regions(masks, tuple(means), tuple(pairs), level)
 
 
 NO_REGIONS = WantedRegions()
@@ -147,7 +204,9 @@ class EchoFit:
     def mapped(self, echoes: Sequence[Image], inside: NDArray[np.bool_]) -> SignalMap:
         """The map of the pixels (ky, kx) ``inside``, of images with draws; raises as `fit_map`."""
         parts = (np.stack([getattr(one, name) for one in echoes]) * inside for name in ("image", "draws", "std"))
-        return fit_map(self.model, self.times, *parts)
+        pulls = [one.pull for one in echoes if one.pull is not None]
+        pull = np.stack(pulls) if len(pulls) == len(echoes) else None
+        return fit_map(self.model, self.times, *parts, pull=pull)
 
 
 @briefly
@@ -328,15 +387,24 @@ def _over(
     shape: tuple[int, int],
     numbers: Sequence[int],
     count: int,
+    whole: bool,
 ) -> dict[str, NDArray[np.bool_]]:
     """Regions by the names that people know: of files their own."""
     name = _name(given) if isinstance(given, Path) else name
     mask = RegionMask.given(given, name)
-    found = mask.over(places, (len(places), *shape), numbers, count)
+    found = mask.over(places, (len(places), *shape), numbers, count, whole=whole)
+    if whole:
+        _require_all(replace(mask, name=name), found, slices_text(numbers))
+    labels = np.unique(mask.labels[mask.labels > 0])
+    several = len(labels) > 1
+    return {f"{name} {n}" if several else name: found == n for n in labels.tolist() if whole or (found == n).any()}
+
+
+def _require_all(mask: RegionMask, found: NDArray[np.int64], where: str) -> None:
+    """Refuse a mask of which a region lies on no slice."""
     if lost := sorted({*np.unique(mask.labels).tolist()} - {*np.unique(found).tolist(), 0}):
-        got, wanted = f"region {lost[0]} lies in none of the slices", f"a region in {slices_text(numbers)}"
-        raise InputError(name, got, wanted, f"Choose the slices that it goes through with {option('slices')}.")
-    return named_regions(found, name)
+        got, wanted = f"region {lost[0]} lies in none of the slices", f"a region in {where}"
+        raise InputError(mask.name, got, wanted, f"Choose the slices that it goes through with {option('slices')}.")
 
 
 def _joined(masks: dict[str, NDArray[np.bool_]], found: Mapping[str, NDArray[np.bool_]]) -> list[str]:

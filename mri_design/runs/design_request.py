@@ -16,7 +16,6 @@ from mri_design.design.trace import StopRule
 from mri_design.design.training import truth_or_none
 from mri_design.errors import InputError, UsageError, option, require_numbers
 from mri_design.evaluation.run_folder import InputFile
-from mri_design.evidence.regions import FEWEST_DRAWS, USUAL_DRAWS
 from mri_design.experiment import design, extent
 from mri_design.experiment.calibration import calibrate, estimates_own_maps, truth_of, with_measured_maps, working_coils
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
@@ -29,7 +28,6 @@ from mri_design.experiment.inputs import (
     slices_text,
 )
 from mri_design.experiment.recipe import EVERY, Recipe
-from mri_design.experiment.reconstruction import check_draws
 from mri_design.experiment.regions import NO_REGIONS, EchoFit, Regions, WantedRegions
 from mri_design.experiment.strategies import ORACLES, TRAINING_RULES, make_strategy, strategy_files, strategy_label
 from mri_design.experiment.volume import NeighbourCounts, Slices, names_neighbours, opened_slices, recipe_of_frame
@@ -113,15 +111,9 @@ class DesignRequest:
                 "mri-design compare --train and mri-design protocol make a mask by it, and protocol --rule an order "
                 "(--strategy trained:FILE)"
             )
-        if bool(self.regions) != (self.recipe.design.until_interval is not None):
-            both = f"{option('region')} or {option('difference')}, and {option('until-interval')}"
-            raise UsageError(f"until what is known, and how well? Give both: {both}")
         if self.regions.fit is not None or self.regions.times:
             self._require_echoes()
-        if self.regions:
-            few = {"draws": USUAL_DRAWS} if self.recipe.reconstruction.draws < FEWEST_DRAWS else {}
-            object.__setattr__(self, "recipe", self.recipe.replacing("reconstruction", **few))
-            check_draws(self.recipe.reconstruction)
+        object.__setattr__(self, "recipe", self.regions.recipe(self.recipe))
         _ = self.stop  # refuses what cannot end, and settings that contradict each other
         if self.around and self.of_shots:
             words = f"{option('with', 'slices')}, {option('with', 'frames')}"

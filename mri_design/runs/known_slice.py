@@ -310,7 +310,8 @@ def load_images(
             chosen = _complete_slice(data, index, source.path, recipe)
             beside = companions_over(companions, chosen, index, data.n_slices, several=len(wanted) > 1)
             image, scan = _reference_slice(chosen, f"{data.name}[{index}]", source.path, recipe, count)
-            images.append(replace(image, slice_model=replace(image.slice_model, companions=beside)))
+            model, place = replace(image.slice_model, companions=beside), data.geometry and data.geometry[index]
+            images.append(replace(image, slice_model=model, place=place, number=(index, data.n_slices)))
             if index == wanted[0]:  # all slices of a scan have its noise
                 warn_of_noise(scan, work.progress)
     if len({image.name for image in images}) < len(images):

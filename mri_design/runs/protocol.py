@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mri_design.design.trace import DesignTrace
+from mri_design.design.engine import Amount
+from mri_design.design.trace import DesignTrace, StopRule
 from mri_design.design.training import (
     LBCS,
     Exchange,
@@ -44,11 +45,12 @@ from mri_design.evaluation.run_folder import (
 )
 from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
-from mri_design.experiment.design import DesignOptions, design_engine, require_room
+from mri_design.experiment.design import DesignOptions, ImageErrors, design_engine, require_room
 from mri_design.experiment.extent import Acquisition
 from mri_design.experiment.inputs import ScanSource
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, reconstruct_by_recipe
+from mri_design.experiment.regions import NO_REGIONS, Regions, WantedRegions
 from mri_design.experiment.stored_designs import load_trained, save_trained
 from mri_design.experiment.strategies import (
     ORACLES,
@@ -65,12 +67,14 @@ from mri_design.runs.error_tables import StudyErrors, best_other
 from mri_design.runs.image_sections import companion_pictures
 from mri_design.runs.known_slice import facts_of_all, knowing_rule, load_images, require_apart
 from mri_design.runs.provenance import simulation_summary, tell_calibration
+from mri_design.runs.region_report import region_facts
 from mri_design.runs.store import Record, Report, Run, carry_out, require_resume
 from mri_design.runs.stored_run import Stored, StoredRun
 from mri_design.runs.study import Material, Study, StudyRequest, trial_outcome
 from mri_design.runs.work import Keep, Work
 from mri_design.runs.workers import Workers, design_among
 from mri_design.scan.data import Orientation
+from mri_design.scan.geometry import SliceGeometry
 from mri_design.scan.io.atomic import require_folder_of
 from mri_design.status import Status
 
@@ -111,12 +115,15 @@ class ProtocolRequest(StudyRequest):
     strategy : str
         Decides which line comes next; by default the recipe's, or ``residual-greedy``, which looks at the truth of the
         training inputs.
+    regions : WantedRegions
+        What is to be known of every training image that has it, where the recipe has ``until_interval``; ``lines`` are
+        then the most.
 
     Raises
     ------
     UsageError
-        For an unknown strategy or an oracle, spokes or spirals, exchanges with a maximum jump or in a plane, and a rule
-        that tries the samples of a plane one by one.
+        For an unknown strategy or an oracle, spokes or spirals, exchanges with a maximum jump or in a plane, or of a
+        mask that ends when regions are known, and a rule that tries the samples of a plane one by one.
     """
 
     lines: int | None = None
@@ -127,11 +134,13 @@ class ProtocolRequest(StudyRequest):
     swaps: int = 0
     seeds: int = 5
     strategy: str = ""
+    regions: WantedRegions = NO_REGIONS
 
     def __post_init__(self) -> None:
         recipe, encoding = self.recipe, self.recipe.design.encoding
         extent.refuse_shots(recipe, "protocol")
-        extent.require_amount(self.lines, self.acceleration, recipe)
+        if not self.regions or self.acceleration is not None:
+            extent.require_amount(self.lines, self.acceleration, recipe)
         plane = KINDS[encoding].axes != 1
         if self.rule is not None:
             if plane and not isinstance(self.rule, TrainingResidual):
@@ -140,7 +149,11 @@ class ProtocolRequest(StudyRequest):
                     "plane changes is too little to be seen: take residual-greedy"
                 )
             return
-        extent.require_number_only(recipe, "a protocol has as many lines as are requested")
+        every = replace(recipe, design=replace(recipe.design, until_interval=None))
+        extent.require_number_only(every, "a protocol has as many lines as are requested, or until regions are known")
+        if self.regions and self.swaps:
+            raise UsageError("exchanges change the lines by which regions were known: leave out --swaps")
+        object.__setattr__(self, "recipe", self.regions.recipe(recipe))
         named = DEFAULT_STRATEGY if recipe.design.strategy == Recipe().design.strategy else recipe.design.strategy
         object.__setattr__(self, "strategy", strategy_named(self.strategy or named, encoding))
         object.__setattr__(self, "against", [strategy_named(name, encoding) for name in self.against])
@@ -154,6 +167,16 @@ class ProtocolRequest(StudyRequest):
             raise UsageError("an exchange of one sample of a plane changes next to nothing: leave out --swaps")
         if self.swaps and recipe.rules().max_jump is not None:
             raise UsageError("exchanges change the order of lines: leave out --swaps, or the maximum jump")
+        _ = self.stop  # refuses what cannot end
+
+    @property
+    def stop(self) -> StopRule | None:
+        """The rule that ends the mask; it waits for no predictions where the strategy makes none."""
+        if not self.regions:
+            return None
+        strategy = make_strategy(self.strategy, self.recipe.design.encoding)
+        rule = extent.stop_rule(self.recipe, strategy)
+        return rule if rule is None or strategy.predicts else replace(rule, fewest=0)
 
     def count(self, size: int) -> int:
         """Lines or samples in the end on a grid of ``size``."""
@@ -161,7 +184,7 @@ class ProtocolRequest(StudyRequest):
 
     def record(self, work: Work) -> Record:
         """See `StudyRequest.recorded`."""
-        choices: dict[str, object] = {"lines": self.lines}
+        choices: dict[str, object] = {"lines": self.lines, **self.regions.named}
         if self.acceleration is not None:
             choices["acceleration_wanted"] = self.acceleration
         if self.rule is not None:
@@ -189,6 +212,10 @@ class ProtocolResult:
         Exchanges, where there were any to try.
     orientation : {"ky-rows", "ky-columns"}
         How the first test input, or without any the first training input, lays images.
+    regions : Regions, optional
+        Those that were to be known, on the training images.
+    seen : mapping of int to Image
+        The training images that have a region, from the lines of the mask.
     """
 
     study: Study
@@ -196,6 +223,8 @@ class ProtocolResult:
     designed: DesignTrace
     refined: Refinement | None
     orientation: Orientation
+    regions: Regions | None = None
+    seen: Mapping[int, Image] = field(default_factory=dict)
 
     @property
     def trace(self) -> DesignTrace:
@@ -230,6 +259,10 @@ class ProtocolResult:
         if refined is not None and refined.unconverged:
             counts = f"{refined.unconverged} of {refined.reconstructions}"
             status.append(f"{counts} reconstructions of exchanges not converged")
+        within = self.study.recipe.design.within
+        if self.regions is not None and within is not None:
+            longest = within.lengths(self.regions.intervals(self.regions.measured(self.seen))).max()
+            status += [] if longest <= within.length else [f"regions are not known as well as wanted: {longest:.3g}"]
         tested = self.study.pieces.status
         status += [tested] if tested != Status.CONVERGED.value else []
         return "; ".join(status) or Status.CONVERGED.value
@@ -280,6 +313,9 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
     forced = calibration if KINDS[recipe.design.encoding].centre_first else 0  # a plane's is among the constraints
     plan = extent.DesignPlan.of(strategy, recipe, readouts)
     first = plan.start_lines(shared_lines(training), lines, forced, n_coils)
+    regions = _regions(request, training, first)
+    looks = ImageErrors(recipe, work.seed, (), regions)
+    as_measured = [image.as_measured for image in training]
     engine = design_engine(plan, recipe, extent.design_seed(work.seed))
     keep.begin()
     checkpoint = keep.checkpoint({}, lines, readouts.unit)
@@ -291,11 +327,19 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
         if checkpoint is None or not checkpoint.path.exists():
             show(len(first))
         slices = [image.slice_model for image in training]
-        options = DesignOptions(checkpoint=checkpoint, callback=lambda s: show(len(s.trace.lines)))
-        designed = design_among(workers, engine, slices, first, lines, options).trace
+        options = DesignOptions(
+            checkpoint=checkpoint,
+            callback=lambda s: show(len(s.trace.lines)),
+            stop=request.stop,
+            amount=Amount(lines, len(first) + readouts.kind.fewest_tested),
+            intervals=None if regions is None else lambda _, state: looks.intervals(as_measured, state),
+            closing=regions is not None,
+        )
+        state = design_among(workers, engine, slices, first, lines, options)
+        designed, seen = state.trace, looks.images(as_measured, state)
         refined = _refined(designed, request.swaps, workers, keep, work) if request.swaps else None
         trace = designed if refined is None else with_exchanges(designed, refined)
-        study = replace(study, given={PROTOCOL: trace.lines})
+        study = replace(study, given={PROTOCOL: trace.lines}, lines=[len(trace.lines)])
         if tests:
             study.run(work, keep, workers, TESTED)
     return ProtocolResult(
@@ -304,7 +348,20 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
         designed=designed,
         refined=refined,
         orientation=of_tests if tests else orientation,
+        regions=regions,
+        seen=seen,
     )
+
+
+def _regions(request: ProtocolRequest, images: Sequence[ReferenceSlice], start: Sequence[int]) -> Regions | None:
+    """The regions on the training images, as their first lines show them; None where none are to be known."""
+    within = request.recipe.design.within
+    if within is None:
+        return None
+    placed = [(one.name, one.place if isinstance(one.place, SliceGeometry) else None, *one.number) for one in images]
+    found = request.regions.over_each(placed, images[0].slice_model.shape, request.recipe.design.level)
+    found.require([one.as_measured for one in images], start, within)
+    return found
 
 
 def _calibrated(
@@ -357,6 +414,8 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
     noise = float(np.mean([image.slice_model.noise_variance for image in study.training]))
     facts = design_facts(folder, DesignAccount(trace), readouts, noise)
     facts |= acquisition_facts(folder, result.acquisition)
+    of_all = {place: (image, study.training[place].shown) for place, image in result.seen.items()}
+    facts |= region_facts(folder, result.regions, study.recipe.design.within, trace, of_all)
     found, summary = facts_of_all(study.training, study.tests)
     rows: Sequence[Row] = []
     if tested is not None:
@@ -374,6 +433,7 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
     counts = len(trace.lines), len(study.training)
     facts |= {
         "result": result,
+        "design": study.recipe.design,
         "frame": Frame(layout_of(readouts, result.orientation), image.pixel),
         "companions_of": companion_pictures,
         "mine": mine,

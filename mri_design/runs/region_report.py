@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from mri_design.design.trace import StopRule, lines_expected
+from mri_design.design.trace import DesignTrace, StopRule, Within, lines_expected
 from mri_design.evaluation.run_folder import RunFolder
-from mri_design.runs.design import DesignResult
+from mri_design.experiment.reconstruction import Image
+from mri_design.experiment.regions import Regions
+from mri_design.operators.base import Array
 
 FILE = "intervals.csv"
+MOST_SHOWN = 6
+"""Regions on a page, the least known of all; the table has all."""
 USUAL = 0.05
 """Relative error that one would ask of a whole image, to compare with."""
 
 
-def region_facts(folder: RunFolder, result: DesignResult) -> dict[str, Any]:
-    """Write intervals.csv, a row for every look and region; return what regions.html.j2 shows of them."""
-    regions, within, trace = result.regions, result.request.recipe.design.within, result.trace
+def region_facts(
+    folder: RunFolder,
+    regions: Regions | None,
+    within: Within | None,
+    trace: DesignTrace,
+    of_all: Mapping[int, tuple[Image, Array | None]],
+) -> dict[str, Any]:
+    """Write intervals.csv, a row for every look and region; return what regions.html.j2 shows of them.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Of the run.
+    regions, within : Regions, Within, optional
+        What was to be known, and how well; None where nothing was.
+    trace : DesignTrace
+        The design.
+    of_all : mapping of int to (Image, array or None)
+        The images of its lines by `Regions.places`, and their truths.
+    """
     if regions is None or within is None:
         folder.remove(FILE)
         return {"regions": None, "least_known": None}
     unit = "image units" if regions.fit is None else regions.fit.model.unit
-    of_all = {0: (result.images[0].reconstruction, result.known.shown_reference), **result.around}
     images = {place: image for place, (image, _) in of_all.items()}
     means = regions.measured(images, {place: truth for place, (_, truth) in of_all.items()})
     shown = int(np.argmax(np.sum(list(regions.masks.values()), axis=(0, 2, 3))))
@@ -49,17 +70,18 @@ def region_facts(folder: RunFolder, result: DesignResult) -> dict[str, Any]:
     folder.write_table(FILE, rows)
     known = {count: look for count, look in looks.items() if np.isfinite(look).all()}
     middles, halves, _ = np.moveaxis(np.array(list(known.values())).reshape(-1, len(means), 3), 2, 0)
-    place = int(np.argmax(within.lengths(last)))
+    longest = np.argsort(-within.lengths(last), kind="stable")
+    listed = sorted(longest[:MOST_SHOWN].tolist())
     return {
         "regions": regions,
         "region_image": images[shown].image,
         "outlines": {name: inside[shown] for name, inside in regions.masks.items()},
         "within": within,
-        "measured_regions": means,
+        "measured_regions": [means[one] for one in listed],
         "looks": list(known),
         "region_unit": unit,
-        "interval_ends": np.stack([middles - halves, middles + halves], axis=-1),
-        "least_known": means[place],
-        "whole_image": lines_expected(trace, StopRule(USUAL, by_image=True), trace.n_lines),
+        "interval_ends": np.stack([middles - halves, middles + halves], axis=-1)[:, listed],
+        "least_known": means[longest[0]],
+        "whole_image": trace.found and lines_expected(trace, StopRule(USUAL, by_image=True), trace.n_lines),
         "usual_error": USUAL,
     }

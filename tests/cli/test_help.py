@@ -55,7 +55,7 @@ def test_the_short_help_explains_some_ten_options_and_the_long_one_all(
 
 def test_a_design_has_few_options() -> None:
     arguments = application()["design"].assemble_argument_collection()
-    assert len([one for one in arguments if one.show]) + 1 <= 33  # and --help; four are of regions
+    assert len([one for one in arguments if one.show]) + 1 <= 35  # and --help; six are of regions
 
 
 LOADED = "import mri_design.cli.main"

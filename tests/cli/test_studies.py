@@ -116,6 +116,29 @@ def test_an_interrupted_protocol_goes_on(
     run(*SWAPPED, "--resume", "--out", tmp_path / "run", code=0)
 
 
+def test_a_protocol_ends_when_a_region_is_known_in_every_training_image_and_after_a_resume_too(
+    run: Run, tmp_path: Path
+) -> None:
+    region = np.zeros((24, 20), dtype=int)
+    region[9:13, 8:12] = 1
+    np.save(tmp_path / "lesion.npy", region)
+    wanted = ("--region", tmp_path / "lesion.npy", "--until-interval", "8%", "--level", "80%")
+    asked = ("protocol", "scan.npz", "head.npz", "--start", 5, "--recipe", "quick-local.toml", "--jobs", 1, *wanted)
+    out, again = tmp_path / "x", tmp_path / "y"
+    run(*asked, "--out", out, code=0)
+    looks, lines = rows(out / "intervals.csv"), len(manifest(out)["lines"])
+    assert [row["region"] for row in looks[-2:]] == ["lesion of scan[0]", "lesion of head[0]"]
+    counts = sorted({int(row["lines"]) for row in looks})
+    of_look = [[float(row["relative"]) for row in looks if row["lines"] == str(count)] for count in counts]
+    assert max(of_look[-1]) <= 0.08 < max(of_look[-2]) and counts[-1] == lines < 24
+    with stopping(keeping.SliceInference, "update", 2 * (lines - 5) - 1):
+        run(*asked, "--out", again, code=130)
+    run(*asked, "--out", again, "--resume", code=0)
+    assert rows(again / "intervals.csv") == looks
+    for words in (("--swaps", 2), ("--rule", "residual-greedy", "--lines", 9), ("--strategy", "vd-polynomial")):
+        run(*asked, *words, "--out", tmp_path / "z", code=2)
+
+
 TRAIN = ("--lines", 9, "--method", "zero-filled", "--recipe", "quick-local.toml", "--jobs", 1)
 
 

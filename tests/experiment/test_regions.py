@@ -154,6 +154,18 @@ def test_a_region_in_no_slice_that_shares_the_mask_is_refused(numbers: tuple[int
         WantedRegions((VOLUME,)).over([None] * len(numbers), SHAPE, 0.9, numbers, count)
 
 
+def test_every_slice_of_several_scans_has_to_know_the_regions_that_lie_on_it() -> None:
+    """Of a volume two slices of four do, of a mask without place all."""
+    slices = [("a[0]", None, 0, 4), ("a[1]", None, 1, 4), ("b[2]", None, 2, 4)]
+    found = WantedRegions((VOLUME,)).over_each(slices, SHAPE, 0.9)
+    assert found.names == ("region of a[1]", "region of b[2]") and found.places == [1, 2]
+    np.testing.assert_array_equal(found.masks["region of b[2]"][2], VOLUME[2] == 1)
+    every = WantedRegions((), ((MIDDLE, np.roll(MIDDLE, 9, axis=1)),)).over_each(slices, SHAPE, 0.9)
+    assert every.names == tuple(f"first of {one} - second of {one}" for one, *_ in slices)
+    with refused("region"):
+        WantedRegions((VOLUME,)).over_each(slices[:1], SHAPE, 0.9)
+
+
 def test_a_region_that_goes_through_a_slice_of_noise_is_refused() -> None:
     found = WantedRegions((VOLUME,)).over([None] * 3, SHAPE, 0.9, (1, 2, 3), 4)
     assert found.among((True, True, False), (1, 2, 3)).places == [0, 1]
