@@ -302,6 +302,9 @@ def design_protocol(request: ProtocolRequest, work: Work, keep: Keep) -> Protoco
     require_apart(training, tests)
     readouts = training[0].slice_model.candidates
     lines = request.count(readouts.size)
+    if request.lines is None and request.acceleration is None:  # as many as may be measured
+        allowed = request.recipe.rules(readouts).allowed(readouts.size)
+        lines = int(np.count_nonzero(shared_lines([*training, *tests]) & allowed))
     recipe, calibration = _calibrated(request, [*training, *tests], work, lines)
     strategy = make_strategy(request.strategy, recipe.design.encoding)
     if request.strategy in TRAINING_RULES:
