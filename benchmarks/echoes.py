@@ -201,10 +201,13 @@ def measure(data: Path) -> None:
 def shown_end(row: Mapping[str, object]) -> Row:
     """A row of the table of designs."""
     true, middle, half = (float(str(row[name])) for name in ("T2", "middle", "half"))
-    words = {"T2 of the disc": f"{true:.1f} ms", "found": f"{middle:.1f} ms", "interval": f"{half / middle:.1%}"}
-    error = {"error": f"{middle / true - 1:+.1%}", "in the interval": "yes" if abs(middle - true) <= half else "no"}
     taken: Row = {"subject": row["subject"], "seed": row["seed"], "lines": f"{row['lines']} of {row['of']}"}
-    return taken | {"looks": row["looks"]} | words | error
+    taken |= {"looks": row["looks"], "T2 of the disc": f"{true:.1f} ms"}
+    if not np.isfinite(half):
+        return taken | dict.fromkeys(("found", "interval", "error", "in the interval"), "not known")
+    held = "yes" if abs(middle - true) <= half else "no"
+    found = {"found": f"{middle:.1f} ms", "interval": f"{half / middle:.1%}", "error": f"{middle / true - 1:+.1%}"}
+    return taken | found | {"in the interval": held}
 
 
 INSIDE = {
