@@ -85,7 +85,9 @@ def report_design(
     facts |= design_facts(folder, result.account, readouts, known.slice_model.noise_variance)
     facts |= acquisition_facts(folder, result.acquisition)
     of_all = {0: (image.reconstruction, known.shown_reference), **result.around}
-    facts |= region_facts(folder, result.regions, result.request.recipe.design.within, trace, of_all)
+    facts |= region_facts(
+        folder, result.regions, result.request.recipe.design.within, trace, readouts.kind.counted, of_all
+    )
     if kept:
         folder.write_archive(FRAMES, kept)
     if shots is not None:

@@ -418,7 +418,7 @@ def report_protocol(folder: RunFolder, result: ProtocolResult) -> Report:
     facts = design_facts(folder, DesignAccount(trace), readouts, noise)
     facts |= acquisition_facts(folder, result.acquisition)
     of_all = {place: (image, study.training[place].shown) for place, image in result.seen.items()}
-    facts |= region_facts(folder, result.regions, study.recipe.design.within, trace, of_all)
+    facts |= region_facts(folder, result.regions, study.recipe.design.within, trace, readouts.kind.counted, of_all)
     found, summary = facts_of_all(study.training, study.tests)
     rows: Sequence[Row] = []
     if tested is not None:

@@ -25,6 +25,7 @@ def region_facts(
     regions: Regions | None,
     within: Within | None,
     trace: DesignTrace,
+    counted: str,
     of_all: Mapping[int, tuple[Image, Array | None]],
 ) -> dict[str, Any]:
     """Write intervals.csv, a row for every look and region; return what regions.html.j2 shows of them.
@@ -37,6 +38,8 @@ def region_facts(
         What was to be known, and how well; None where nothing was.
     trace : DesignTrace
         The design.
+    counted : str
+        What was measured (`Kind.counted`): the column of the table that has their numbers.
     of_all : mapping of int to (Image, array or None)
         The images of its lines by `Regions.places`, and their truths.
     """
@@ -53,7 +56,7 @@ def region_facts(
     looks[len(trace.lines)] = last = regions.intervals(means)
     rows = [
         {
-            "lines": count,
+            counted: count,
             "region": mean.name,
             "from": middle - half,
             "to": middle + half,
@@ -82,6 +85,7 @@ def region_facts(
         "region_unit": unit,
         "interval_ends": np.stack([middles - halves, middles + halves], axis=-1)[:, listed],
         "least_known": means[longest[0]],
+        "all_regions_known": bool(within.lengths(last).max() <= within.length),
         "whole_image": trace.found and lines_expected(trace, StopRule(USUAL, by_image=True), trace.n_lines),
         "usual_error": USUAL,
     }

@@ -88,6 +88,15 @@ def test_every_figure_becomes_a_part_of_a_page_that_repeats_and_obeys_no_name(na
 
 
 @pytest.mark.drawn
+@pytest.mark.parametrize("regions", [1, 6])
+def test_intervals_have_as_much_room_of_each_region_whatever_their_number(regions: int) -> None:
+    names, ends = [f"region {n}" for n in range(regions)], np.tile([0.9, 1.1], (3, regions, 1))
+    figure = plots.interval_course(names, [4, 6, 8], ends, [1.0] * regions)
+    with placed(figure):
+        assert all(0.9 < axes.get_position().height * figure.get_figheight() < 1.7 for axes in figure.axes)
+
+
+@pytest.mark.drawn
 def test_a_placed_figure_is_laid_out_once_and_its_files_are_what_each_would_be_alone() -> None:
     figure = FIGURES["mask_barcodes"]("a")
     with placed(figure):

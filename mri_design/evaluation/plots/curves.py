@@ -194,15 +194,17 @@ def interval_course(
     of : str
         Unit of the intervals.
     """
-    figure, every = style.panels(2.6, len(names))
+    figure, every = style.panels(1.1 + 1.3 * len(names), len(names), sharex=True)
     for axes, name, ends, true in zip(every, names, np.swapaxes(intervals, 0, 1), truths, strict=True):
         axes.fill_between(counts, ends[:, 0], ends[:, 1], color=PREDICTED, alpha=0.25, linewidth=0, label="interval")
         axes.plot(counts, ends.mean(axis=1), "o-", color=PREDICTED, markersize=4, linewidth=1.2, label="its middle")
         if true is not None:
             axes.axhline(true, color=ACTUAL, linestyle="--", linewidth=1.2, label="true")
-        style.panel_title(axes, style.plain_text(name))
-        style.label_axes(axes, f"measured {unit}s", of)
+        style.panel_title(axes, name)
+        style.label_axes(axes)
         axes.grid(axis="y", color=style.GRID, linewidth=0.6)
+    every[-1].set_xlabel(f"measured {unit}s", fontsize=style.LABEL)
+    figure.supylabel(style.plain_text(of), fontsize=style.LABEL)
     style.legend_above(figure, 3, every[0])
     return figure
 

@@ -34,6 +34,8 @@ _NAME, _TITLE, _LINE, _BAR = 0.3, 0.27, 0.14, 0.55  # inches of a direction's na
 _LETTERS = 13  # of a scale's name in an inch
 # not the white and black of paper and ink, which change places on dark paper
 _BAR_COLOUR, _UNDER_BAR = "#fefefe", "#010101"
+# of outlines on grey pixels: the yellow, sky blue, orange and pink of Okabe and Ito 2008, made brighter, and a green
+_BRIGHT = ("#ffe14d", "#5cd0ff", "#ffa31a", "#ff9ed8", "#7dffa8")
 _PLAIN = Frame()
 _FLAT = 0.6  # height over width of maps that stand one below the other
 _SCALE: dict[str, Any] = {"extend": "max", "format": "{x:g}"}
@@ -147,14 +149,15 @@ def image_with_regions(image: Image, regions: Mapping[str, NDArray[np.bool_]], f
         How the image lies on the page, and how large its pixels are.
     """
     figure = image_grid([ImagePanel(image, "regions")], frame)
+    around = [withStroke(linewidth=3.0, foreground=_UNDER_BAR)]
     axes = figure.axes[0]
     for place, (name, inside) in enumerate(regions.items()):
         if not inside.any():
             continue
-        colour = f"C{place % 10}"
+        colour = _BRIGHT[place % len(_BRIGHT)]
         shown = np.pad(displayed(inside, frame.layout).astype(float), 1)
         rows, columns = (np.arange(-1, side - 1) for side in shown.shape)
-        axes.contour(columns, rows, shown, [0.5], colors=[colour], linewidths=1.2)
+        axes.contour(columns, rows, shown, [0.5], colors=[colour], linewidths=1.4).set(path_effects=around)
         row, column = np.argwhere(shown > 0)[0] - 1
         _outlined(axes, (column, row - 1), style.plain_text(name), colour)
     return figure
