@@ -107,7 +107,10 @@ class Slices:
         field = error.field
         for name, counter in reversed(self.place(image).items()):
             field = field if f"{name} {counter}" in field else f"{name} {counter}: {field}"
-        return error.about(field, error.cure or f"Leave the slice out with {option('slices')}.")
+        cure = f"Leave the slice out with {option('slices')}."
+        if self.axis and self.count == 1:
+            cure = f"Choose one {self.axis}, with {counter_option(self.axis, 'N')}."
+        return error.about(field, error.cure or cure)
 
 
 @contextmanager

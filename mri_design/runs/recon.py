@@ -302,12 +302,11 @@ class ReconResult:
         frames, slices = self.scan.numbering.numbers, len(self.scan.first_frame)
         return (len(frames), slices) if frames else (slices,) if self.scan.several else ()
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
-        """Names of the arrays that every slice has."""
-        left_out = ("noise", "g_factor") if any(one.without_noise for one in self.facts) else ()
-        found = self.kept.arrays(self.shown)
-        return [name for name in ARRAYS if name in found and name not in left_out]
+        """Names of the arrays that every slice has: incomplete frames have no reference, dark ones no map of noise."""
+        every = [set(self.kept.arrays(number)) for number in self.scan.numbers]
+        return [name for name in ARRAYS if all(name in one for one in every)]
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
         """The arrays of a name, slice by slice."""

@@ -354,7 +354,7 @@ def mask_of_measured(
     missing = np.flatnonzero(flags & ~there)
     if missing.size:
         got = f"{missing.size} samples that hold" if in_plane else f"{unit}s {missing.tolist()}, which hold"
-        raise InputError(field, f"{got} no data", f"{what}s that were measured")
+        raise InputError(field, f"{got} no data", f"{what}s that were measured", "Leave them out of the mask.")
     if not flags.any():
         raise InputError(field, f"no {what}", "at least one")
     return flags
