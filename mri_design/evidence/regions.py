@@ -11,10 +11,11 @@ Gammerman, G. Shafer, Algorithmic learning in a random world, 2005; J. Lei et al
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from importlib import resources
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -244,6 +245,12 @@ def named_regions(labels: NDArray[np.int64], word: str = "region") -> dict[str, 
     """Flags of every region by its name: the word alone where there is one, else with the label behind it."""
     found = [int(label) for label in np.unique(labels) if label]
     return {f"{word} {label}" if len(found) > 1 else word: labels == label for label in found}
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """A name that no other region has: with a number behind it, where one has it."""
+    numbered = (name if number == 1 else f"{name} ({number})" for number in count(1))
+    return next(each for each in numbered if each not in taken)
 
 
 def region_means(

@@ -286,6 +286,11 @@ class CompanionImages:
         return *_between(image[None], [np.zeros(shape), *places], (steps[0], steps[1])), how
 
 
+def region_of_file(name: str) -> str:
+    """Name of the region of a file: that of the file, without the ending."""
+    return re.sub(r"\.[a-zA-Z0-9]+(\.gz)?$", "", name)
+
+
 @briefly
 @dataclass(frozen=True)
 class RegionMask:
@@ -337,7 +342,7 @@ class RegionMask:
     @property
     def region(self) -> str:
         """Name of its region, or the beginning of their names: that of the file, without the ending."""
-        return re.sub(r"\.[a-zA-Z0-9]+(\.gz)?$", "", self.name)
+        return region_of_file(self.name)
 
     @classmethod
     def of(cls, given: object, name: str = "region") -> RegionMask:

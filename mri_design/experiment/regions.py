@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.design.trace import Within
 from mri_design.errors import InputError, UsageError, option
-from mri_design.evidence.regions import FEWEST_DRAWS, USUAL_DRAWS, Distances, RegionMean, region_means
-from mri_design.experiment.companion_images import RegionMask
+from mri_design.evidence.regions import FEWEST_DRAWS, USUAL_DRAWS, Distances, RegionMean, free_name, region_means
+from mri_design.experiment.companion_images import RegionMask, region_of_file
 from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, check_draws
@@ -412,13 +411,10 @@ def _joined(masks: dict[str, NDArray[np.bool_]], found: Mapping[str, NDArray[np.
     names = list[str]()
     for name, inside in found.items():
         same = [known for known, mask in masks.items() if np.array_equal(mask, inside)]
-        free = next(
-            each for n in range(1, len(masks) + 2) if (each := name if n == 1 else f"{name} ({n})") not in masks
-        )
-        names += same or [free]
+        names += same or [free_name(name, masks)]
         masks[names[-1]] = inside
     return names
 
 
 def _name(given: GivenRegion) -> str:
-    return re.sub(r"\.[a-zA-Z0-9]+(\.gz)?$", "", given.name) if isinstance(given, Path) else "array"
+    return region_of_file(given.name) if isinstance(given, Path) else "array"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, count
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from mri_design.evaluation import plots
 from mri_design.evaluation.plots.pictures import Frame
 from mri_design.evaluation.run_folder import RunFolder
 from mri_design.evaluation.tables import Row
-from mri_design.evidence.regions import RegionMean, named_regions, region_means
+from mri_design.evidence.regions import RegionMean, free_name, named_regions, region_means
 from mri_design.experiment.companion_images import RegionMask
 from mri_design.operators.base import Array
 from mri_design.runs.provenance import sentences
@@ -119,8 +119,7 @@ def regions_of(
             if not (inside & finite).any():
                 cure = f"Draw it elsewhere; {option('fit')} without {option('region')} maps where echoes identify it."
                 raise InputError(name, "no pixel whose quantity is identified", "one or more", cure)
-            numbered = (name if n == 1 else f"{name} ({n})" for n in count(1))
-            found[next(each for each in numbered if each not in found)] = inside & finite
+            found[free_name(name, found)] = inside & finite
     return found
 
 
