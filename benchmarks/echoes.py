@@ -173,7 +173,7 @@ def rats(data: Path, part: int, seed: int) -> Iterator[tuple[int, Row]]:
         std = np.full(whole.shape, noise * np.sqrt(2))
         for count in RAT:
             times = np.arange(1, count + 1.0)
-            some = {name: getattr(stored, name)[:count] for name in ("image", "std", "draws", "frames")}
+            some = {name: getattr(stored, name)[:count] for name in ("image", "std", "draws", "pull", "frames")}
             made = fit_run(replace(stored, **some), "T2", times)
             full = fit_map(made.model, times, whole[:count], drawn[:count], std[:count])
             inside = bright & np.isfinite(made.value[0]) & np.isfinite(full.value)
