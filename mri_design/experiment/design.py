@@ -412,6 +412,7 @@ class ImageErrors:
         """
         lines = state.trace.lines
         one, _, options = final_model(slices[place], state, self.recipe, place)
+        options = replace(options, number=place)  # draws of slices and of echoes are independent
         if place == 0 and self.companions:
             one = replace(one, companions=self.companions)
         made = reconstruct_prepared(one, lines, "mean", self.recipe, image_rng(self.seed), options=options)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import reduce
 from itertools import product
+from typing import cast
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -574,16 +575,16 @@ class SparsityBlock:
 
         A site exp(-k |(tau_f s_f / sigma_f)_f|) on F frames instead of exp(-tau_f |s_f| / sigma_f) in each.
         """
-        if not isinstance(own := block.potential, Laplace):
+        if self.site != "laplace":
             raise InputError(f"block {self.name}: site", described(self.site), "laplace, which frames can share")
+        own = cast(Laplace, block.potential)
         others: Array | float = 0.0
         for frame in image.frames:
             alike = None if image.alike is None else image.alike.seen_in(frame.image)
             one = self.sites(replace(image, signal=frame.signal, alike=alike, frames=()), frame.noise_sd, frame.phase)
             drawn = one.pooled(squared_modulus(one.analysis(frame.deviations))).mean(axis=0)
             power = (one.site_power(one.coefficients(frame.image)) + drawn) / frame.noise_sd**2
-            assert isinstance(one.potential, Laplace)
-            others = others + (one.potential.rate**2 * power).reshape(block.site_shape)
+            others = others + (cast(Laplace, one.potential).rate ** 2 * power).reshape(block.site_shape)
         rate = SHARED * np.sqrt(1 + len(image.frames)) * own.rate
         return replace(block, potential=SharedLaplace(rate, others / own.rate**2))
 

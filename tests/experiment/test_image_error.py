@@ -15,6 +15,7 @@ from mri_design.experiment import (
     load_scan,
     with_noise_samples,
 )
+from mri_design.experiment.regions import Regions
 from mri_design.model import SliceModel
 
 
@@ -117,3 +118,12 @@ def test_designs_look_at_every_tenth_line_and_where_maps_are_new(
     options = DesignOptions(stop=Wanting(), image_error=image_error)
     md.run_design([one], "calibrated", 28, coils, start=6, options=options)
     assert counts == looked
+
+
+def test_draws_of_slices_that_share_a_mask_are_independent(one: SliceModel, recipe: md.Recipe) -> None:
+    state, drawing = designed([one], recipe), recipe.replacing("reconstruction", draws=64)
+    both = replace(state, signals=(state.signals[0],) * 2, warm=())
+    regions = Regions({"both": np.ones((2, *one.shape), dtype=bool)}, ("both",))
+    images = ImageErrors(drawing, 0, (), regions).images([one, one], both)
+    means = [images[place].draws.mean(axis=(1, 2)).real for place in (0, 1)]
+    assert abs(np.corrcoef(*means)[0, 1]) < 0.5
