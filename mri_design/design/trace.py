@@ -439,11 +439,13 @@ class StopRule:
         last : Forecast or None
             When they were known last.
         lines : float
-            Lines since then; of other candidates as many as make lines.
+            Lines since then, or since the start; of other candidates as many as make lines.
         """
         if self.within is None or not self.tested(forecast):
             return False
-        if last is None or lines >= LOOK_AT_LEAST:
+        if last is None:  # nor are intervals right where no line could be held back
+            return self.fewest > 0 or lines >= LOOK_AT_MOST
+        if lines >= LOOK_AT_LEAST:
             return True
         fallen = self.within.longest(last) * forecast.predicted_error / last.predicted_error
         return lines >= LOOK_AT_MOST and not fallen > NEAR * self.within.length

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,15 @@ from numpy.typing import NDArray
 from mri_design.brief import briefly
 from mri_design.design.trace import Within
 from mri_design.errors import InputError, UsageError, option
-from mri_design.evidence.regions import FEWEST_DRAWS, USUAL_DRAWS, Distances, RegionMean, free_name, region_means
+from mri_design.evidence.regions import (
+    FEWEST_DRAWS,
+    USUAL_DRAWS,
+    Distances,
+    RegionMean,
+    free_name,
+    region_means,
+    shipped_distances,
+)
 from mri_design.experiment.companion_images import RegionMask, region_of_file
 from mri_design.experiment.inputs import slices_text
 from mri_design.experiment.recipe import Recipe
@@ -323,16 +330,20 @@ class Regions:
                 drawn = image + noise[0] + 1j * noise[1]
                 complete[place] = Image(image, np.sqrt(2 * variance), ended, draws=drawn)
             return self.intervals(self.measured(complete))
-        places, far = self.places, NormalDist().inv_cdf((1 + self.level) / 2)
+        places, distances = self.places, self.distances or shipped_distances()
         sizes, variances = (np.stack([np.abs(seen[place][part]) for place in places]) for part in (0, 1))
-        known = dict[str, tuple[float, float]]()
+        known = dict[str, tuple[float, float, float]]()
         for name, everywhere in self.masks.items():
-            inside = everywhere[places]
-            known[name] = float(sizes[inside].mean()), float(variances[inside].sum()) / np.count_nonzero(inside) ** 2
-        rows = [(known[name][0], far * np.sqrt(known[name][1]), known[name][0]) for name in self.means]
+            inside, pixels = everywhere[places], float(everywhere[places].sum())
+            known[name] = float(sizes[inside].mean()), float(variances[inside].sum()) / pixels**2, pixels
+
+        def half(variance: float, pixels: float) -> float:
+            return float(distances.within(self.level, pixels) * np.sqrt(variance))
+
+        rows = [(known[name][0], half(*known[name][1:]), known[name][0]) for name in self.means]
         for a, b in self.differences:
-            (one, own), (other, more) = known[a], known[b]
-            rows.append((one - other, far * np.sqrt(own + more), max(one, other)))
+            (one, own, pixels), (other, more, others) = known[a], known[b]
+            rows.append((one - other, half(own + more, (pixels + others) / 2), max(one, other)))
         return np.array(rows)
 
     def require(self, slices: Sequence[SliceModel], start: Sequence[int], within: Within) -> None:

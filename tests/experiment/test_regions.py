@@ -8,7 +8,7 @@ import pytest
 
 import mri_design as md
 from mri_design.design import Within
-from mri_design.evidence.regions import region_means
+from mri_design.evidence.regions import Distances, region_means
 from mri_design.experiment.recipe import within_of
 from mri_design.experiment.reconstruction import Image, image_rng, reconstruct_prepared
 from mri_design.experiment.regions import EchoFit, Regions, WantedRegions, first_seen
@@ -97,7 +97,8 @@ def test_noise_alone_leaves_what_a_complete_scan_without_a_prior_has(one: SliceM
         noise = np.sum(maps.conj() * noise, axis=1, keepdims=True) / np.sum(np.abs(maps) ** 2, axis=0)
     image = np.full(SHAPE, 100 * sd)
     other = np.roll(MIDDLE, 6, axis=1) == 1
-    regions = Regions({"a": MIDDLE[None] == 1, "b": other[None]}, ("a",), (("a", "b"),), 0.9)
+    gaussian = Distances((0.9,), (1.645,))
+    regions = Regions({"a": MIDDLE[None] == 1, "b": other[None]}, ("a",), (("a", "b"),), 0.9, gaussian)
     found = np.abs(image + noise[:, 0])
     means, others = found[:, MIDDLE == 1].mean(axis=1), found[:, other].mean(axis=1)
     halves = 1.645 * np.array([means.std(), (means - others).std()])
