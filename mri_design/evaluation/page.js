@@ -106,6 +106,7 @@ function explorer(figure) {
   const shown = value => value === null ? "no candidate" : String(value);
   let step = 0, pointed = null;
 
+  if (!data.steps.some(each => each.scores)) plot.setAttribute("viewBox", `-60 0 780 ${BARS}`);
   const scores = () => data.steps.length ? data.steps[Math.max(step - 1, 0)].scores : null;
 
   function draw() {
@@ -145,7 +146,7 @@ function explorer(figure) {
   }
 
   function read() {
-    if (pointed === null) { reads.textContent = "Point at a line, or use the arrow keys on the picture, to read its score."; return; }
+    if (pointed === null) { reads.textContent = `Point at a line, or use the arrow keys on the picture, to read ${scores() ? "its score" : "when it was measured"}.`; return; }
     const values = scores(), order = [...data.start, ...data.steps.slice(0, step).map(each => each.line)].indexOf(pointed);
     const state = order < 0 ? "not measured" : order < first ? "a start line" : `measured as number ${order + 1}`;
     reads.textContent = `ky ${ky(pointed)} (line ${pointed}): ${state}` + (values ? `; ${data.unit}: ${shown(values[pointed])}` : "");

@@ -99,6 +99,7 @@ def report_design(
         side = {"earlier scan": f"{result.steered_by}, {words}"}
     elif np.isfinite(weight):
         side = {"training scans": side_words("weight", weight, readouts.unit)}
+    planned = result.request.strategy.plans_ahead(readouts, known.slice_model.n_coils) and not np.isfinite(weight)
     calibration = known.scan.provenance.maps.calibration_lines
     facts |= {
         "result": result,
@@ -106,11 +107,14 @@ def report_design(
         "strategy": strategy_label(name),
         "oracle": name in ORACLES,
         "meaning": explained(name),
+        "planned": planned,
         "target": result.end.target,
         "mostly_centre": mostly_calibration_words(calibration, len(trace.lines), readouts),
         "acceleration": known.acceleration(trace.lines),
         "slices": slices_text(result.numbers) if len(result.numbers) > 1 else "",
-        "steps": step_content(stages, known, trace) if readouts.kind.with_holes and folder.reported else None,
+        "steps": step_content(stages, known, trace, scored=not planned)
+        if readouts.kind.with_holes and folder.reported
+        else None,
         "course": course(stages, readouts, known.shown_reference) if len(stages) > 1 else [],
         "side_information": side,
         "summary": known.summary() | account,
@@ -429,7 +433,9 @@ def course(stages: Sequence[Stage], readouts: Readouts, reference: Array | None)
     return [images, *(row for row in others if row)]
 
 
-def step_content(stages: Sequence[Stage], known: KnownSlice, trace: DesignTrace) -> dict[str, Any]:
+def step_content(
+    stages: Sequence[Stage], known: KnownSlice, trace: DesignTrace, *, scored: bool = True
+) -> dict[str, Any]:
     """The steps of a design of lines for a slider, with its images on the way.
 
     Parameters
@@ -440,6 +446,8 @@ def step_content(stages: Sequence[Stage], known: KnownSlice, trace: DesignTrace)
         The slice, with the reference that errors are measured against.
     trace : DesignTrace
         Every decision.
+    scored : bool
+        Whether scores are shown: those of the few lines of a planned mask say next to nothing.
     """
     every = -(-len(trace.steps) * trace.n_lines // MOST_NUMBERS) or 1
     scale, unit = 1.0, f"score of {trace.strategy}"
@@ -448,7 +456,7 @@ def step_content(stages: Sequence[Stage], known: KnownSlice, trace: DesignTrace)
     elif any(step.forecast.expected is not None for step in trace.steps):  # they are energies
         scale, unit = 1 / known.slice_model.noise_variance, f"{unit} ({UNIT})"
     steps = [
-        {"line": step.line, "scores": None if scores is None or number % every else scale * scores}
+        {"line": step.line, "scores": None if not scored or scores is None or number % every else scale * scores}
         for number, step in enumerate(trace.steps)
         for scores in (step.choice.scores,)
     ]
