@@ -263,6 +263,14 @@ def test_a_design_ends_when_a_region_is_known_and_after_a_resume_too(
     assert rows(again / "intervals.csv") == looks
 
 
+def test_intervals_count_spokes_under_their_own_name(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "lesion.npy", REGION)
+    wanted = ("--region", tmp_path / "lesion.npy", "--until-interval", "20%", "--encoding", "radial", "--shots", 12)
+    run("design", "scan.npz", *QUICK, *wanted, "--no-report", "--out", tmp_path / "x")
+    looks = [int(row["shots"]) for row in rows(tmp_path / "x" / "intervals.csv")]
+    assert looks == sorted(looks) and looks[-1] == len(manifest(tmp_path / "x")["lines"])
+
+
 ECHO_TIMES, T2 = np.array([10.0, 25.0, 60.0]), 40.0
 
 
