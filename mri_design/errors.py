@@ -9,6 +9,7 @@
 `require_random`           NumPy's generator of random numbers
 `require_allocatable`      numbers of things that fit into an array
 `positive_number`          a positive finite number
+`probability`              a probability, also in per cent
 `number_array`             an array of numbers: of a shape, finite, real, positive
 `covariance_matrix`        a Hermitian positive matrix
 `require_grid`             a shape as a tuple
@@ -27,7 +28,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cache, reduce
 from importlib import import_module
@@ -50,6 +51,11 @@ _ARGUMENTS = {
     "maps-from": "coil_maps",
     "with": "companions",
     "mask": "lines",
+    "echo-times": "times",
+    "echo_times": "times",
+    "inversion_times": "times",
+    "flip_angles": "times",
+    "b_values": "times",
     "samples": "lines",
     "shots": "lines",
     "out": "folder",
@@ -327,6 +333,26 @@ def positive_number(field: str, value: object) -> float:
     number = _finite(inside.item() if getattr(value, "shape", None) == () else value)
     if number is None or number <= 0:
         raise InputError(field, described(value), "a positive finite number")
+    return number
+
+
+def probability(value: object, *, least: float = 0.0, most: float = 1.0, field: str = "level") -> float:
+    """A probability above 0 and below 1, within limits; from 50 on numbers are per cent, 95 as 0.95 and "95%".
+
+    Raises
+    ------
+    InputError
+        For anything else.
+    """
+    number = _finite(value)
+    if isinstance(value, str):
+        with suppress(ValueError):
+            number = share_of(value)
+    if number is not None and number >= 50:
+        number /= 100
+    if number is None or not (0 < number < 1 and least <= number <= most):
+        wanted = f"a probability of {least:.0%} to {most:.0%}" if least else "a probability above 0 and below 1"
+        raise InputError(field, described(value), wanted, "Ninety per cent are 90, 90% or 0.9.")
     return number
 
 

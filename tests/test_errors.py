@@ -9,7 +9,7 @@ import pytest
 
 import mri_design.errors as errors
 from mri_design import InputError
-from mri_design.errors import line_numbers, number_array, number_ranges, option, share_of, whole_number
+from mri_design.errors import line_numbers, number_array, number_ranges, option, probability, share_of, whole_number
 from mri_design.registry import Shipped
 from tests.refusals import refused
 
@@ -132,3 +132,13 @@ def test_a_share_is_typed_in_per_cent_or_as_a_number() -> None:
     for text in ("", "%", "ten", "10%%", "10% 2", "1,5"):
         with pytest.raises(ValueError):
             share_of(text)
+
+
+def test_a_probability_may_be_in_per_cent() -> None:
+    assert [probability(value) for value in (0.95, 95, "95%", "95", np.float32(0.5))] == [0.95] * 4 + [0.5]
+    for wrong in (0, 1, 1.2, 49, 100, -0.1, float("nan"), True, None, "often", "100%"):
+        with refused("level"):
+            probability(wrong)
+    for low in (0.4, 99.5):
+        with refused("level"):
+            probability(low, least=0.5, most=0.99)

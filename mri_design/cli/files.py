@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from mri_design.cli import options, terminal
 from mri_design.cli.options import SEQUENCE, Calibration, Settings, whole
-from mri_design.errors import InputError, UnknownNameError, UsageError, described, require_numbers
+from mri_design.errors import InputError, UnknownNameError, UsageError, described, probability
 
 if TYPE_CHECKING:
     from mri_design.runs.export import SequenceRequest
@@ -265,7 +265,7 @@ def measure(
     frame : int
         Of several repetitions or echoes, one.
     level : float
-        Probability with which the interval that is shown holds the truth, as 95% or 0.95. [default: 90%, as of designs]
+        Probability with which the interval that is shown holds the truth, as 95, 95% or 0.95.
     fit : str
         What is fitted to the echoes (contrasts, frames) of RUN: T2, T2*, t1-inversion, t1-flip:TR, adc, or
         water-fat:HZ, with the repetition time in ms and the frequency of fat from water. REGION may then be left out.
@@ -289,7 +289,7 @@ def measure(
     from mri_design.runs.measure import facts_of, measure_run, report_measures
 
     made, masks = None, region or []
-    require_numbers(least=0.5, most=0.99, level=level)
+    level = probability(level, least=0.5, most=0.99)
     model, values = options.fitted(fit, times)
     if model is not None:
         from mri_design.runs.maps import MAP, measure_map, report_map

@@ -177,7 +177,7 @@ class Known:
     difference : list of Path
         Two masks, whose difference is to be known: --difference a.nii.gz b.nii.gz. May be repeated.
     level : float
-        Probability with which such an interval holds the truth, as 95% or 0.95. [default: 90%]
+        Probability with which such an interval holds the truth, as 95, 95% or 0.95. [default: 90%]
     """
 
     until_interval: Annotated[str | None, Parameter(group=REGIONS, metavar="E")] = None

@@ -23,7 +23,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError, option
+from mri_design.errors import InputError, option, probability
 from mri_design.operators.base import Array
 
 FEWEST_DRAWS = 4
@@ -200,7 +200,8 @@ class RegionMean:
         return self.value + known.towards * self._shift - (known.shift * self.spread if self.regions == 1 else 0.0)
 
     def half_length(self, level: float) -> float:
-        """Half of the length of the interval of this level."""
+        """Half of the length of the interval of this level, a `probability`."""
+        level = probability(level)
         scatter, tail = self._scatter, (1 + level) / 2
         weighted = sum(part**2 / (len(one) - 1) for part, one in zip(scatter, self.deviations, strict=True))
         freedom = sum(scatter) ** 2 / weighted if weighted else np.inf

@@ -319,7 +319,12 @@ class RegionMask:
         InputError
             Where it cannot be read, or holds no regions.
         """
-        held = read_images(path)
+        try:
+            held = read_images(path)
+        except InputError as error:
+            if error.field.rpartition(": ")[2] != "images":
+                raise
+            raise error.about(path.name, error.cure or _DRAWN) from error
         first = held.geometry
         places = None if first is None else tuple(first.slice_after(number) for number in range(held.n_slices))
         return cls(path.name, region_labels(held.images, path.name), places)
@@ -429,6 +434,9 @@ def listed_regions(given: Any) -> list[Any]:
     return list(given) if several else [given]
 
 
+_DRAWN = "Draw a region on the image of the run."
+
+
 def region_labels(array: NDArray[np.generic], name: str) -> NDArray[np.int64]:
     """A mask as whole numbers.
 
@@ -453,7 +461,7 @@ def region_labels(array: NDArray[np.generic], name: str) -> NDArray[np.int64]:
         raise InputError(name, f"values that are not whole, {broken:g}", wanted, "Take mask > 0.5 of it.")
     count = np.unique(labels[labels > 0]).size
     if not count:
-        raise InputError(name, "zeros only", "a region of one pixel or more", "Draw it on the image of the run.")
+        raise InputError(name, "zeros only", "a region of one pixel or more", _DRAWN)
     if count > MOST_REGIONS:
         raise InputError(name, f"{count} regions", f"{MOST_REGIONS} at most", "Is it an image, and no mask?")
     return labels

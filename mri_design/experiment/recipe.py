@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -14,7 +15,16 @@ from msgspec import Meta
 
 from mri_design.brief import briefly
 from mri_design.design.trace import Within
-from mri_design.errors import InputError, UnknownNameError, UsageError, described, did_you_mean, line_numbers, share_of
+from mri_design.errors import (
+    InputError,
+    UnknownNameError,
+    UsageError,
+    described,
+    did_you_mean,
+    line_numbers,
+    probability,
+    share_of,
+)
 from mri_design.experiment.settings import HUGE, Settings, setting
 from mri_design.experiment.strategies import (
     ORACLES,
@@ -65,21 +75,28 @@ Counter = Literal["contrast", "phase", "repetition", "set", "encoding"]
 def within_of(wanted: float | str) -> Within:
     """A wanted interval: ``0.02`` or ``"2%"`` of a region's brightness, or ``"3.5 units"``, as the image has them.
 
+    Of a map the length may have its unit (`unit_of_interval`).
+
     Raises
     ------
     InputError
         For any other text, and a length that cannot be.
     """
-    text = str(wanted).strip()
-    relative = not text.endswith("units")
+    text, unit = str(wanted).strip(), unit_of_interval(wanted)
     try:
-        number = share_of(text) if relative else float(text.removesuffix("units"))
+        number = float(text.removesuffix(unit)) if unit else share_of(text)
     except ValueError:
         number = float("nan")
     if not number > 0:
         got, cure = repr(wanted), "Two per cent on either side are 2%, or 0.02."
         raise InputError("until_interval", got, "a fraction, per cent, or a length as '3.5 units'", cure)
-    return Within(number, relative)
+    return Within(number, not unit)
+
+
+def unit_of_interval(wanted: float | str) -> str:
+    """The unit behind a length, as "units" or "ms"; empty where there is none."""
+    found = re.fullmatch(r"[-+.\de]*\d\.?\s*([a-zA-Z][\w/]*)", str(wanted).strip())
+    return "" if found is None or re.fullmatch(r"e\d+", found[1]) else found[1]
 
 
 def _check_strategy(name: str) -> None:
@@ -472,7 +489,7 @@ class DesignRecipe(Settings):
     until_error: Fraction | None = setting(None, cure="Five per cent are 0.05.")
     until_gain: Positive | None = None
     until_interval: Fraction | str | None = setting(None, check=within_of, cure="Two per cent are 2%, or 0.02.")
-    level: Annotated[float, Meta(ge=0.5, le=0.99)] = setting(0.9, cure="Ninety per cent are 0.9.")
+    level: Annotated[float, Meta(ge=0.5, le=0.99)] = setting(0.9, read=partial(probability, least=0.5, most=0.99))
     encoding: str = setting("lines", names=designed_kinds)
 
     def __post_init__(self) -> None:

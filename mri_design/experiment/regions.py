@@ -25,8 +25,8 @@ from mri_design.evidence.regions import (
 )
 from mri_design.experiment.companion_images import RegionMask, region_of_file
 from mri_design.experiment.inputs import slices_text
-from mri_design.experiment.recipe import Recipe
-from mri_design.experiment.reconstruction import Image, check_draws
+from mri_design.experiment.recipe import Recipe, unit_of_interval
+from mri_design.experiment.reconstruction import Image
 from mri_design.model.slice import SliceModel
 from mri_design.operators.base import Array
 from mri_design.scan.geometry import SliceGeometry
@@ -82,8 +82,9 @@ class WantedRegions:
         ------
         UsageError
             For regions without an interval that is wanted, or the other way round.
-        InputError
             For a method of reconstruction that has no draws.
+        InputError
+            For a length in another unit than that of the map.
         """
         if bool(self) != (recipe.design.until_interval is not None):
             both = f"{option('region')} or {option('difference')}, and {option('until-interval')}"
@@ -91,9 +92,14 @@ class WantedRegions:
         if not self:
             return recipe
         few = {"draws": USUAL_DRAWS} if recipe.reconstruction.draws < FEWEST_DRAWS else {}
-        drawing = recipe.replacing("reconstruction", **few)
-        check_draws(drawing.reconstruction)
-        return drawing
+        if (method := recipe.reconstruction.method) != "mean":
+            raise UsageError(f"the method {method} has no intervals, by which regions are known: leave it out")
+        unit, known = unit_of_interval(recipe.design.until_interval or ""), self.fit.unit if self.fit else ""
+        if unit not in ("", "units", known):
+            wanted = f"a length in {known}" if known else "a length in the units of the image"
+            cure = f"Write '3.5 {known or 'units'}', or per cent."
+            raise InputError("until_interval", repr(recipe.design.until_interval), wanted, cure)
+        return recipe.replacing("reconstruction", **few)
 
     @property
     def files(self) -> list[str]:
@@ -151,7 +157,8 @@ class WantedRegions:
                 found = over(given, word if len(self.differences) == 1 else f"{word} {number}")
                 if len(found) > 1:
                     wanted = "one region on each side of a difference"
-                    raise InputError(next(iter(found)), f"{len(found)} regions", wanted, "Give a mask of one label.")
+                    field = given.name if isinstance(given, Path) else word
+                    raise InputError(field, f"{len(found)} regions", wanted, "Give a mask of one label.")
                 sides += _joined(masks, found)
             if len(sides) < 2:
                 continue
@@ -370,7 +377,8 @@ class Regions:
         lengths[~np.isfinite(lengths)] = 0.0  # the first lines of echoes do not say it
         place = int(np.argmax(lengths))
         if within.length < FAR * lengths[place]:
-            text = "{:.2%}" if within.relative else "{:.3g} units"
+            unit = "units" if self.fit is None else self.fit.model.unit or "units"
+            text = "{:.2%}" if within.relative else f"{{:.3g}} {unit}"
             got, least = map(text.format, (within.length, lengths[place]))
             wanted = f"{least} or more: noise alone leaves {self.names[place]} so uncertain, even in a complete scan"
             raise InputError("until_interval", got, wanted, "Ask for a longer interval, a larger region, or average.")

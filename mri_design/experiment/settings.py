@@ -42,6 +42,8 @@ class Setting:
         Whether few recipes need it.
     cure : str
         What to do about a wrong value.
+    read : callable, optional
+        The value of what may be written for it, as of per cent; raises `InputError`.
     """
 
     hint: Any = str
@@ -52,6 +54,7 @@ class Setting:
     unset: str = ""
     expert: bool = False
     cure: str = ""
+    read: Callable[[Any], object] | None = None
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -95,6 +98,11 @@ class Setting:
                 got = f"unknown {place.rpartition('.')[2]} {value!r}"
                 raise InputError(place, got, self.wanted, did_you_mean(name, self.choices))
             value = ":".join([name, *more])
+        if self.read is not None:
+            try:
+                value = self.read(value)
+            except InputError as error:
+                raise error.about(place) from error
         try:
             value = msgspec.convert(value, self.hint)
         except msgspec.ValidationError as error:

@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -18,7 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mri_design.design.trace import DesignTrace
-from mri_design.errors import InputError, UsageError, described, number_array, require_counts, require_instance
+from mri_design.errors import (
+    UsageError,
+    number_array,
+    probability,
+    require_counts,
+    require_instance,
+)
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import ImageMetrics, RelativeError
 from mri_design.evaluation.plots.pictures import Drawing, ImagePanel, Layout, layout_of, scale_top
@@ -201,7 +206,7 @@ class ScanImage(Saved, StoredImage):
         Parameters
         ----------
         level : float
-            Between 0 and 1.
+            Above 0 and below 1, or in per cent.
 
         Returns
         -------
@@ -215,12 +220,11 @@ class ScanImage(Saved, StoredImage):
         UsageError
             Where the method knows no error bars.
         """
-        if not (isinstance(level, Real) and 0 < level < 1):
-            raise InputError("level", described(level), "a probability between 0 and 1, as 0.95")
+        level = probability(level)
         if self.std is None:
             raise UsageError(f"{self.method} has no error bars: ask for reconstruct(method='mean')")
         size = np.abs(self.array).astype(np.float64)
-        half = NormalDist().inv_cdf((1 + float(level)) / 2) * self.std / np.sqrt(2)
+        half = NormalDist().inv_cdf((1 + level) / 2) * self.std / np.sqrt(2)
         return np.maximum(size - half, 0), size + half
 
     def sample(self, count: int = 32, *, seed: int | None = None) -> NDArray[np.complex64]:

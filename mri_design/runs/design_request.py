@@ -458,14 +458,21 @@ def _frames(request: DesignRequest, work: Work) -> list[KSpaceData]:
     InputError
         As `opened_slices`, and for one frame.
     """
-    with opened_slices(request.source, request.recipe, work.seed, request.maps) as frames:
-        number, *others = request.numbers(frames.count)
-        if others:
-            one = option("slices", number)
-            raise UsageError(f"{option('fit')}: lines are chosen for the echoes of one slice: give {one}")
-        found = [require_grid_data(frames.read(image), request.source) for image in frames.images([number])]
+    field = f"{request.source}: {request.recipe.input.axis}"
+    cure = f"{option('fit')} needs several echoes: give a scan of them, or leave it out."
+    try:
+        with opened_slices(request.source, request.recipe, work.seed, request.maps) as frames:
+            number, *others = request.numbers(frames.count)
+            if others:
+                one = option("slices", number)
+                raise UsageError(f"{option('fit')}: lines are chosen for the echoes of one slice: give {one}")
+            found = [require_grid_data(frames.read(image), request.source) for image in frames.images([number])]
+    except InputError as error:
+        if error.field != field:
+            raise
+        raise error.about(field, cure) from error
     if len(found) < 2:
-        raise InputError(request.recipe.input.axis, "one image of every slice", "two or more, to fit")
+        raise InputError(request.recipe.input.axis, "one image of every slice", "two or more, to fit", cure)
     return found
 
 

@@ -252,6 +252,9 @@ def require_draws(run: StoredRun) -> None:
     """
     if run.image is None:
         raise UsageError(f"{run.name} holds no image: regions are measured in runs of recon and design")
+    if run.std is None:
+        cure = f"reconstruct with the mean and {option('draws', '32')}"
+        raise UsageError(f"{run.name} was made by a method that has no intervals: {cure}")
     if run.draws is None:
         raise UsageError(
             f"{run.name} has no draws, and errors of pixels are correlated, so that they do not give that of a region: "

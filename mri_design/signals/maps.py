@@ -15,7 +15,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.brief import briefly
-from mri_design.errors import InputError
+from mri_design.errors import InputError, probability
 from mri_design.signals.fit import SignalFit, fit_signals
 from mri_design.signals.models import SignalModel, Values
 from mri_design.status import Convergence
@@ -68,7 +68,7 @@ class SignalMap:
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of the interval that holds the true quantity of a pixel with this probability, by Student's t."""
-        half = float(scipy.stats.t.ppf((1 + level) / 2, len(self.draws) - 1)) * self.std
+        half = float(scipy.stats.t.ppf((1 + probability(level)) / 2, len(self.draws) - 1)) * self.std
         return self.value - half, self.value + half
 
 

@@ -305,7 +305,7 @@ def test_a_design_of_echoes_ends_when_t2_of_a_region_is_known_and_after_a_resume
     assert rows(again / "intervals.csv") == rows(out / "intervals.csv")
     recipe = {"inference": {"samples": 6, "loops": 8, "tolerance": 0.1}, "input": {"matrix": 16}}
     scan = md.load(echoes / "echoes.npy", dims="contrast,ky,kx", noise=0.004, recipe=recipe)
-    made = scan.design(fit="T2", times=ECHO_TIMES, region=REGION, until_interval="6%", level=0.8, start=6)
+    made = scan.design(fit="T2", times=ECHO_TIMES, region=REGION, until_interval="6%", level=80, start=6)
     assert list(made.lines) == order(out)
     with refused("fit"):
         md.load(np.load(echoes / "echoes.npy")[0]).design(fit="T2", times=ECHO_TIMES, region=REGION, until_interval=0.1)
@@ -322,6 +322,7 @@ def test_a_design_of_echoes_ends_when_t2_of_a_region_is_known_and_after_a_resume
         (*MAP[-4:], "--with", "slices"),
         (*MAP[-4:], "-s", "input.series.set=all"),
         (*MAP[-4:], "--until-interval", "0.01%"),
+        (*MAP[-4:], "--until-interval", "2 s"),
         (*MAP[-4:], "--slices", "0-1"),
     ],
 )

@@ -80,7 +80,7 @@ def test_every_region_that_is_given_is_measured_to_the_level_that_is_asked_for(
     regions = (drawn / "flags.npy", tmp_path / "a" / "flags.npy")
     words = [word for one in regions for word in ("--region", one)]
     out = tmp_path / "out"
-    run("measure", drawn / "x", *words, "--level", "60%", "--out", out, "--no-report", code=0)
+    run("measure", drawn / "x", *words, "--level", "60", "--out", out, "--no-report", code=0)
     rows = read_csv(out / "measures.csv")
     assert [row["region"] for row in rows] == ["flags", "flags (2)", "flags - flags (2)"]
     assert rows[0]["from 50 %"] > rows[0]["from 60 %"] > rows[0]["from 80 %"] > rows[0]["from 90 %"]

@@ -64,7 +64,7 @@ def test_regions_of_equal_names_are_told_apart_and_the_same_region_is_one(tmp_pa
     [
         ("region", (np.zeros(SHAPE),), ()),
         ("region", (np.ones((8, 8)),), ()),
-        ("second 1", (), ((MIDDLE, TWO),)),
+        ("second", (), ((MIDDLE, TWO),)),
         ("region", (np.full(SHAPE, 0.5),), ()),
     ],
     ids=["empty", "another grid", "two regions on a side", "no flags"],
@@ -254,7 +254,28 @@ def test_an_interval_is_a_share_or_a_length(text: float | str, length: float, re
     assert within_of(text) == Within(length, relative)
 
 
-@pytest.mark.parametrize("text", ["2", "much", "-1%", "units", "3 mm", "0%", "nan%"])
+@pytest.mark.parametrize("text", ["2", "much", "-1%", "units", "3 m m", "0%", "nan%"])
 def test_other_intervals_are_refused(text: str) -> None:
     with refused("until_interval"):
         within_of(text)
+
+
+@pytest.mark.parametrize(("fit", "own", "other"), [("T2", "2 ms", "2 s"), (None, "2units", "2 ms")])
+def test_a_length_is_in_the_unit_of_the_map_or_in_those_of_the_image(fit: str | None, own: str, other: str) -> None:
+    wanted = WantedRegions((np.ones((4, 4)),), fit=None if fit is None else signal_model(fit), times="1,2")
+    for text in (own, "2 units", "2%"):
+        wanted.recipe(md.Recipe().replacing("design", until_interval=text))
+    with refused("until_interval"):
+        wanted.recipe(md.Recipe().replacing("design", until_interval=other))
+
+
+def test_masks_that_hold_nothing_or_too_much_are_refused_by_the_name_of_their_file(tmp_path: Path) -> None:
+    empty, labels = tmp_path / "empty.npy", tmp_path / "labels.npy"
+    np.save(empty, np.zeros((4, 4)))
+    np.save(labels, np.arange(16).reshape(4, 4) // 6)
+    for field, wanted in (
+        ("empty.npy", WantedRegions((empty,))),
+        ("labels.npy", WantedRegions(differences=((labels, np.eye(4)),))),
+    ):
+        with refused(field):
+            wanted.over([None], (4, 4), 0.9)

@@ -311,7 +311,8 @@ def test_intervals_hold_the_truth_about_as_often_as_they_should() -> None:
         assert low.shape == truth.shape and low.min() >= 0 and np.all(low <= high)
         held = np.mean((low <= truth) & (truth <= high), where=inside)
         assert level - 0.2 < held < level + 0.15, (level, held)
-    for wrong in (95, 0, "0.9"):
+    np.testing.assert_array_equal(image.interval(95), image.interval(0.95))
+    for wrong in (1.2, 0, 101):
         with refused("level"):
             image.interval(wrong)
 
