@@ -114,7 +114,7 @@ def with_phase_of_end(frames: Sequence[Frame], one: SliceModel, trace: DesignTra
     if one.own_maps is None:
         return tuple(frames)
     final, turned = one.calibrated(trace.lines).maps, list[Frame]()
-    for frame in frames:
+    for frame in frames_of(arrays_of(frames)) if frames else ():  # as they are kept, where a design was killed
         count = len(frame.lines) if frame.whole else map_lines(len(trace.start), len(frame.lines))
         maps = one.calibrated(frame.lines[:count], rough=not frame.whole).maps
         assert final is not None and maps is not None
