@@ -486,8 +486,9 @@ class _Live:
         end = self._watch.end_of(state.trace, self._request.stop, self._encoding)
         result = concluded(self._request, state, end, scan, calibrated, work, None if within else image)
         self._watch.ends(state.trace, result.known, result.images[0], result.status, result.ended)
-        seen = with_phase_of_end(self._watch.frames, slice_model, state.trace)
-        return replace(result, steered_by=self._steered_by, frames=seen, regions=self._regions)
+        along = self._watch.frames
+        seen = with_phase_of_end(along, slice_model, state.trace)
+        return replace(result, steered_by=self._steered_by, frames=along, in_phase=seen, regions=self._regions)
 
     def _frames_that_came(self, journal: Path) -> list[OtherFrame]:
         """Frames around that of the design, as far as their readouts came in the same stream."""

@@ -62,6 +62,8 @@ class DesignResult:
         The other image of the object that had a say in the mask; empty where none had.
     frames : tuple of Frame
         Images along the design, the last one of all lines; empty for strategies that infer none.
+    in_phase : tuple of Frame
+        The same with the phase of the image of all lines (`with_phase_of_end`).
     regions : Regions, optional
         Those that were to be known.
     around : mapping of int to (Image, array or None)
@@ -81,6 +83,7 @@ class DesignResult:
     noise_only: Sequence[int] = ()
     steered_by: str = ""
     frames: tuple[Frame, ...] = ()
+    in_phase: tuple[Frame, ...] = ()
     regions: Regions | None = None
     around: Mapping[int, tuple[reconstruction.Image, Array | None]] = field(default_factory=dict)
 
@@ -161,7 +164,8 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
         numbers=slices.numbers if request.regions.fit is None else slices.numbers[:1],
         noise_only=slices.noise_only,
         steered_by=slices.steered_by,
-        frames=with_phase_of_end(watch.frames, slices.slices[0], state.trace),
+        frames=watch.frames,
+        in_phase=with_phase_of_end(watch.frames, slices.slices[0], state.trace),
         regions=slices.regions,
         around=around,
     )

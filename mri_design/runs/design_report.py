@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mri_design.design.frames import Frame, arrays_of, frames_of
+from mri_design.design.frames import Frame, arrays_of
 from mri_design.design.trace import DesignStep, DesignTrace, Forecast
 from mri_design.evaluation import plots
 from mri_design.evaluation.metrics import RelativeError
@@ -78,9 +78,7 @@ def report_design(
     trace, known, name = result.trace, result.known, result.request.recipe.design.strategy
     readouts, image = known.slice_model.candidates, result.images[0]
     shots = readouts.trajectory(list(trace.lines))
-    kept = arrays_of(result.frames) if result.frames else {}
-    frames = frames_of(kept) if kept else ()  # as they are kept: a design that was killed has no others
-    stages = stages_of(frames, trace, known, image)
+    stages = stages_of(result.in_phase, trace, known, image)
     facts = image_sections.image_facts(folder, known, result.images)
     facts |= design_facts(folder, result.account, readouts, known.slice_model.noise_variance)
     facts |= acquisition_facts(folder, result.acquisition)
@@ -88,8 +86,8 @@ def report_design(
     facts |= region_facts(
         folder, result.regions, result.request.recipe.design.within, trace, readouts.kind.counted, of_all
     )
-    if kept:
-        folder.write_archive(FRAMES, kept)
+    if result.frames:
+        folder.write_archive(FRAMES, arrays_of(result.frames))
     if shots is not None:
         save_trajectory(folder, trace, known, shots)
     account, weight = account_of(image.reconstruction) | dict(extra or {}), final_weight(trace)

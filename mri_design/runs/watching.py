@@ -107,14 +107,16 @@ class DesignWatch:
 
 
 def with_phase_of_end(frames: Sequence[Frame], one: SliceModel, trace: DesignTrace) -> tuple[Frame, ...]:
-    """The frames of a design, with the phase that the coil maps of all its lines give to an image of the slice.
+    """The frames of a design as they are kept, with the phase that coil maps of all its lines give to an image.
 
-    Maps that are estimated from lines leave the image a phase of their own, which differs between numbers of lines.
+    Maps that are estimated from lines leave the image a phase of their own, which differs between numbers of lines. The
+    file of frames has each with its own: a run that is killed afterwards, or goes on to more lines, turns them again.
     """
+    kept = frames_of(arrays_of(frames)) if frames else ()  # a design that was killed has no others
     if one.own_maps is None:
-        return tuple(frames)
+        return kept
     final, turned = one.calibrated(trace.lines).maps, list[Frame]()
-    for frame in frames_of(arrays_of(frames)) if frames else ():  # as they are kept, where a design was killed
+    for frame in kept:
         count = len(frame.lines) if frame.whole else map_lines(len(trace.start), len(frame.lines))
         maps = one.calibrated(frame.lines[:count], rough=not frame.whole).maps
         assert final is not None and maps is not None

@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 from shutil import copytree
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from mri_design.evaluation.run_folder import OUTPUTS
 from mri_design.experiment import reconstruction, shipped_recipes
 from mri_design.operators import CentredFFT
 from mri_design.runs import design as design_run
+from mri_design.runs import design_report
 from tests.cli.folders import Designed, Run, Spawn, manifest, order, rows, settings
 from tests.interruptions import interrupted, stopping
 from tests.refusals import refused
@@ -94,6 +96,21 @@ def test_an_interrupted_design_is_resumed_to_the_same_lines(
     for name in ("lines.csv", "mask.npy", "recon.npy", "prediction.csv", "frames.npz", "figures/course.svg"):
         assert (stopped / name).read_bytes() == (designed[0] / name).read_bytes()
     assert not (stopped / "checkpoint.npz").exists()
+
+
+def test_a_design_that_is_killed_while_it_reports_keeps_the_same_images_along_the_way(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = load_phantom("brain", shape=(24, 20), n_coils=4, rng=np.random.default_rng(0))
+    np.savez(tmp_path / "coils.npz", kspace=scan.kspace, noise_variance=scan.noise_variance)  # maps are those of lines
+    words = ("design", tmp_path / "coils.npz", "--lines", 14, "--recipe", "quick.toml", "--no-report", "--out")
+    run(*words, tmp_path / "whole", code=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(design_report, "account_of", Mock(side_effect=KeyboardInterrupt))
+        assert run(*words, tmp_path / "killed").exit_code == 130
+    run(*words, tmp_path / "killed", "--resume", code=0)
+    for name in ("frames.npz", "lines.csv", "recon.npy"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "killed" / name).read_bytes(), name
 
 
 def test_neither_the_same_nor_another_design_goes_on_from_it_by_accident(run: Run, cut: Path) -> None:
