@@ -594,6 +594,7 @@ class _Design:
     def _one_by_one(self, began: float, cost: Cost) -> list[DesignStep]:
         """A block of lines, each chosen as if those before it were measured, whatever they hold."""
         engine, candidates, known, steps = self.engine, self.candidates, self.posteriors, list[DesignStep]()
+        in_the_end = self._expected()
         for pending in range(min(engine.block, self.left)):
             if pending:
                 began, expected = time.perf_counter(), list[Cost]()
@@ -601,7 +602,7 @@ class _Design:
                     expected = self.where.each(SliceInference.expect, candidates.acquired)
                     known = self.where.posteriors("expecting")
                 cost = _total(expected)
-            view = DesignView(candidates, known, (*self.state.trace.steps, *steps), pending, self._expected())
+            view = DesignView(candidates, known, (*self.state.trace.steps, *steps), pending, in_the_end)
             choice = engine.strategy.choose(view, self._rng(len(view.steps)))
             steps.append(self._decided(choice, steps, *cost, time.perf_counter() - began))
             candidates = candidates.after(steps[-1].line)

@@ -81,8 +81,8 @@ class WantedRegions:
         Raises
         ------
         UsageError
-            For regions without an interval that is wanted, or the other way round.
-            For a method of reconstruction that has no draws.
+            For regions without an interval that is wanted, or the other way round, and for a method of reconstruction
+            that has no draws.
         InputError
             For a length in another unit than that of the map.
         """
@@ -91,7 +91,6 @@ class WantedRegions:
             raise UsageError(f"until what is known, and how well? Give both: {both}")
         if not self:
             return recipe
-        few = {"draws": USUAL_DRAWS} if recipe.reconstruction.draws < FEWEST_DRAWS else {}
         if (method := recipe.reconstruction.method) != "mean":
             raise UsageError(f"the method {method} has no intervals, by which regions are known: leave it out")
         unit, known = unit_of_interval(recipe.design.until_interval or ""), self.fit.unit if self.fit else ""
@@ -99,6 +98,7 @@ class WantedRegions:
             wanted = f"a length in {known}" if known else "a length in the units of the image"
             cure = f"Write '3.5 {known or 'units'}', or per cent."
             raise InputError("until_interval", repr(recipe.design.until_interval), wanted, cure)
+        few = {"draws": USUAL_DRAWS} if recipe.reconstruction.draws < FEWEST_DRAWS else {}
         return recipe.replacing("reconstruction", **few)
 
     @property

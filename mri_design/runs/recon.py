@@ -302,11 +302,10 @@ class ReconResult:
         frames, slices = self.scan.numbering.numbers, len(self.scan.first_frame)
         return (len(frames), slices) if frames else (slices,) if self.scan.several else ()
 
-    @cached_property
+    @property
     def names(self) -> list[str]:
         """Names of the arrays that every slice has: incomplete frames have no reference, dark ones no map of noise."""
-        every = [set(self.kept.arrays(number)) for number in self.scan.numbers]
-        return [name for name in ARRAYS if all(name in one for one in every)]
+        return [name for name in ARRAYS if all(name in one.arrays for one in self.facts)]
 
     def stack(self, name: str) -> Iterator[NDArray[Any]]:
         """The arrays of a name, slice by slice."""

@@ -203,6 +203,8 @@ class SliceFacts:
         Of metrics.csv.
     image : mapping
         `Image.facts`.
+    arrays : sequence of str
+        Names of its arrays.
     noise_only : bool
         Whether the slice holds no more than noise.
     folded : bool
@@ -225,6 +227,7 @@ class SliceFacts:
 
     rows: Rows
     image: Mapping[str, Any]
+    arrays: Sequence[str]
     noise_only: bool
     folded: bool
     unexplained: bool
@@ -263,6 +266,7 @@ def finished(shared: Shared, known: KnownSlice, images: Sequence[NamedImage]) ->
     facts = SliceFacts(
         rows=rows,
         image=made.facts,
+        arrays=list(arrays),
         noise_only=not known.slice_model.shows_signal(known.lines),
         folded=known.folded,
         unexplained=known.unexplained,
