@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-fast test-generic golden lint format types notebooks docs dist release lock clean
+.PHONY: help demo papers test test-all test-fast test-generic golden lint format types notebooks docs dist release lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-17s %s\n", $$1, $$2 }'
@@ -24,6 +24,11 @@ help:  ## list the targets
 demo: $(READY)  ## measure a real scan until its error bars say 10 %, compare masks, write a report to demo-run/
 	$(BIN)/mri-design demo --out demo-run --overwrite
 	@echo "The report: $(CURDIR)/demo-run/report.html"
+
+PART ?=
+SIZE ?= small
+papers: $(READY)  ## run the five papers' experiments; PART=NAME, SIZE=tiny, small or full, DATA=FOLDER of data sets
+	PYTHONPATH=benchmarks $(BIN)/python -m papers $(PART) --size $(SIZE) $(if $(DATA),--data $(DATA))
 
 # Files go to the processes whole, so that what a file's tests share is made once; the longest come first.
 test: $(READY)  ## run the tests, in as many processes as there are cores; SHUFFLE=SEED: in a random order

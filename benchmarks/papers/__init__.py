@@ -1,0 +1,1 @@
+"""Experiments of the five papers, one file each: ``python -m papers --help``."""

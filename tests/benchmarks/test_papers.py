@@ -1,0 +1,93 @@
+"""Every experiment of the papers runs at its smallest size, and its claims become rows that name how to have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from mri_design.errors import InputError
+from mri_design.evaluation.tables import read_csv_texts
+from tests.benchmarks.conftest import BENCHMARKS
+
+Module = Callable[[str], ModuleType]
+PAPERS = ("tr175", "icml", "khan", "smola", "lewi")
+NAMES = [path.stem for paper in PAPERS for path in sorted((BENCHMARKS / "papers").glob(f"{paper}_*.py"))]
+CLAIMS = BENCHMARKS.parent / "results" / "papers" / "claims.csv"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_experiment_runs_at_its_smallest_size(module: Module, tmp_path: Path, name: str) -> None:
+    runner = module("papers.runner")
+    one = runner.experiments()[name]
+    assert set(one.module.SIZES) == set(runner.SIZES)
+    outcome = one.run("tiny", None)
+    assert outcome.claims and all(outcome.tables.values())
+    runner.keep(one, outcome, "tiny", 0.0, tmp_path)
+    rows = read_csv_texts(tmp_path / "claims.csv")
+    assert [row["part"] for row in rows] == [name] * len(outcome.claims)
+
+
+@pytest.mark.skipif(not CLAIMS.is_file(), reason="no results here")
+def test_every_claim_is_of_an_experiment_that_is_there_and_has_a_verdict() -> None:
+    rows = read_csv_texts(CLAIMS)
+    assert {row["part"] for row in rows} == set(NAMES)
+    assert {row["verdict"] for row in rows} <= {"reproduced", "contradicted", "not decidable"}
+    assert all(row["where they differ"] for row in rows if row["verdict"] != "reproduced")
+
+
+def test_claims_are_kept_for_each_experiment_in_the_order_of_the_papers(module: Module, tmp_path: Path) -> None:
+    runner = module("papers.runner")
+    found = list(runner.experiments().values())
+    one, other = found[0], found[-1]
+    claim = runner.Claim("1", "two and two make four", "4", "4", True)
+    for experiment in (other, one, other):
+        runner.keep(experiment, runner.Outcome({"T": [{"a": 1}]}, [claim]), "tiny", 0.0, tmp_path)
+    assert [row["part"] for row in read_csv_texts(tmp_path / "claims.csv")] == list(
+        dict.fromkeys([one.name, other.name])
+    )
+
+
+def test_what_does_not_hold_needs_a_reason(module: Module) -> None:
+    claim = module("papers.runner").Claim
+    for holds in (False, None):
+        with pytest.raises(InputError) as caught:
+            claim("1", "two and two make five", "5", "4", holds)
+        assert caught.value.field == "because"
+
+
+def test_data_sets_are_what_they_are_taken_for(module: Module, tmp_path: Path) -> None:
+    data = module("papers.data")
+    with pytest.raises(InputError) as missing:
+        data.require(tmp_path, "a9a")
+    assert missing.value.field == "DATA"
+    (tmp_path / "a9a").write_text("+1 3:1\n")
+    with pytest.raises(InputError) as other:
+        data.require(tmp_path, "a9a")
+    assert other.value.field == "a9a"
+    for text, field in (("2 3:1\n", "labels, line 1"), ("+1 3:1\n-1 124:1\n", "labels")):
+        (tmp_path / "labels").write_text(text)
+        with pytest.raises(InputError) as caught:
+            data.read_libsvm(tmp_path / "labels", 123)
+        assert caught.value.field == field
+    (tmp_path / "labels").write_text("+1 3:1 5:0.5\n-1 123:1\n")
+    rows, labels = data.read_libsvm(tmp_path / "labels", 123)
+    assert labels.tolist() == [1, -1] and rows.toarray()[0, [2, 4]].tolist() == [1, 0.5] and rows.shape == (2, 123)
+
+
+def test_stand_ins_have_the_shape_that_was_asked_for(module: Module) -> None:
+    data = module("papers.data")
+    rows, labels = data.words_like(400, 2000, 20.0, np.random.default_rng(0), positive=0.3)
+    assert rows.shape == (400, 2000) and abs(np.mean(labels > 0) - 0.3) < 0.01
+    np.testing.assert_allclose((rows * rows).sum(1), 1)
+    with pytest.raises(InputError):
+        data.nested((10, 500), 400, np.random.default_rng(0))
+
+
+def test_an_unknown_part_is_refused(module: Module) -> None:
+    with pytest.raises(InputError) as caught:
+        module("papers.runner").chosen(["nobody"])
+    assert caught.value.field == "PART"
