@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--data", type=Path, help="folder of data sets")
     parser.add_argument("--out", type=Path, help="folder of the pages (full: results/papers, else build/papers)")
+    parser.add_argument("--pages", action="store_true", help="write docs/papers.md from the claims that are kept")
     parser.add_argument("--list", action="store_true", help="names of the experiments, and what they show")
     words = parser.parse_args()
     try:
@@ -38,7 +39,10 @@ def main() -> int:
             return 0
         tracked = ROOT / "results" / "papers"
         out = words.out or (tracked if words.size == "full" else ROOT / "build" / "papers")
-        run_all(parts, words.size, words.data, out)
+        if words.pages:
+            out = tracked
+        else:
+            run_all(parts, words.size, words.data, out)
     except InputError as error:
         print(f"papers: {error}", file=sys.stderr)
         return 2

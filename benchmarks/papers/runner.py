@@ -21,7 +21,7 @@ import os
 import pkgutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +99,6 @@ class Outcome:
     tables: Mapping[str, Sequence[Row]]
     claims: Sequence[Claim]
     draw: Callable[[Figure], None] | None = None
-    settled: Mapping[str, Any] = field(default_factory=dict)
-    """What is kept in memory for a test: numbers before they were rounded."""
 
 
 @dataclass(frozen=True)
