@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.errors import require_counts, require_numbers
+from mri_design.errors import require_choice, require_counts, require_numbers
 from mri_design.status import Convergence, Status
 
 Array = NDArray[Any]
@@ -345,17 +345,76 @@ def orthogonalised(r: Array, basis: Array) -> Array:
     Gram-Schmidt, and a second time where the first has cancelled much: "twice is enough". Daniel, Gragg, Kaufman &
     Stewart, Math. Comp. 30 (1976).
     """
-    for _ in range(2):
+    return _gram_schmidt(r, basis)[0]
+
+
+def _gram_schmidt(r: Array, basis: Array) -> tuple[Array, int]:
+    """`orthogonalised`, and how many vectors were read for it: twice the basis for each pass."""
+    for passes in (1, 2):  # noqa: B007 (counted)
         before = np.linalg.norm(r)
         r = r - np.conj(np.conj(r) @ basis.T) @ basis  # without a conjugated copy of the basis
         if np.linalg.norm(r) > 0.7 * before:
             break
-    return r
+    return r, 2 * passes * len(basis)
+
+
+PAUSE, SHORT = 4, 32
+"""Steps between two looks for Ritz vectors that have converged, and how many begin with a look at each."""
+
+
+class _RitzVectors:
+    """Ritz vectors that have converged, along which rounding lets Lanczos vectors lose their orthogonality."""
+
+    def __init__(self, basis: Array, diagonal: Array, off_diagonal: Array) -> None:
+        self.basis, self.diagonal, self.off_diagonal = basis, diagonal, off_diagonal
+        self.vectors = basis[:0]
+        self.values, self.overlap, self.before = np.zeros((3, 0))
+        self.eps = float(np.finfo(basis.dtype).eps)
+        self.half, self.lost = float(np.sqrt(self.eps)), False
+
+    def deflated(self, r: Array, k: int) -> tuple[Array, int]:
+        """The residual r of step k (from 0) without what has come back of them, and the vectors read for it."""
+        size, norm = float(np.linalg.norm(r)), float(self.diagonal[: k + 1].max())
+        if size < self.eps * norm:
+            return r, 0
+        # <y, q> obeys the recurrence of the q up to rounding, so that no product with y has to be made to know it.
+        last = self.off_diagonal[k - 1] if k else 0.0
+        overlap = (np.abs(self.values - self.diagonal[k]) * self.overlap + last * self.before + self.eps * norm) / size
+        due, work = overlap > self.half, 0
+        overlap[due] = self.eps
+        self.before, self.overlap = self.overlap, overlap
+        if k < SHORT or k % PAUSE == 0:
+            work = self._look(k, size, self.half * norm)
+            due = np.concatenate([due, np.ones(len(self.values) - len(due), dtype=bool)])
+        back = self.vectors[due]
+        r, work = r - np.conj(np.conj(r) @ back.T) @ back, work + 2 * len(back)
+        if k % PAUSE == 0 or k + 1 == len(self.basis):
+            self.lost = bool(np.abs(np.conj(r) @ self.basis[: k + 1].T).max() > np.cbrt(self.eps) * size)
+            work += k + 1
+        return r, work
+
+    def _look(self, k: int, size: float, enough: float) -> int:
+        """Take in Ritz vectors whose residual is at most ``enough``; those that are known are not made again."""
+        values, s = scipy.linalg.eigh_tridiagonal(self.diagonal[: k + 1], self.off_diagonal[:k])
+        new = np.flatnonzero(size * np.abs(s[-1]) <= enough)
+        for value in self.values:  # assigned to the nearest, which is the same vector
+            apart = np.abs(values[new] - value)
+            if apart.min(initial=np.inf) <= 2 * enough:
+                new = np.delete(new, apart.argmin())
+        made = s[:, new].T.astype(self.basis.real.dtype) @ self.basis[: k + 1]
+        self.vectors = np.concatenate([self.vectors, made / np.linalg.norm(made, axis=1, keepdims=True)])
+        self.values = np.concatenate([self.values, values[new]])
+        self.overlap = np.concatenate([self.overlap, np.full(len(new), self.eps)])
+        self.before = np.concatenate([self.before, np.full(len(new), self.half)])  # as much as q_k may have lost
+        return len(new) * (k + 1)
+
+
+ReOrthogonalisation = Literal["complete", "selective"]
 
 
 @dataclass(frozen=True)
 class LanczosFactors:
-    """Q and T with Q^H A Q = T, and T = L L^T with L bidiagonal.
+    """Q and T with Q^H C^-1 A C^-1 Q = T, and T = L L^T with L bidiagonal; C is 1 without a preconditioner.
 
     Parameters
     ----------
@@ -365,12 +424,18 @@ class LanczosFactors:
         The tridiagonal matrix T.
     convergence : Convergence
         Status; ``residual`` is the last off-diagonal entry relative to the largest diagonal one.
+    deflations : int
+        Inner products and multiples of vectors that re-orthogonalisation took, Ritz vectors included.
+    preconditioner : callable, optional
+        v -> C^-1 v.
     """
 
     basis: Array
     diagonal: NDArray[np.float64]
     off_diagonal: NDArray[np.float64]
     convergence: Convergence
+    deflations: int = 0
+    preconditioner: Callable[[Array], Array] | None = None
 
     def cholesky(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Diagonal e and sub-diagonal d of L (TR-175 appendix B)."""
@@ -383,20 +448,27 @@ class LanczosFactors:
         return e, d
 
     def inverse_root(self) -> Array:
-        """V of shape (k, *shape) with A^-1 approximately sum_j v_j v_j^H: the rows of L^-1 Q^T (TR-175 section 6.1)."""
+        """V of shape (k, *shape) with A^-1 near sum_j v_j v_j^H: the rows of L^-1 Q^T C^-1 (TR-175 section 6.1)."""
         e, d = self.cholesky()
-        root = np.empty_like(self.basis)
-        root[0] = self.basis[0] / e[0].astype(self.basis.real.dtype)
+        root = self.basis.copy() if self.preconditioner is None else self.preconditioner(self.basis)
+        root[0] /= e[0].astype(root.real.dtype)
         for i in range(1, len(e)):
-            root[i] = (self.basis[i] - d[i - 1].astype(root.real.dtype) * root[i - 1]) / e[i].astype(root.real.dtype)
+            root[i] = (root[i] - d[i - 1].astype(root.real.dtype) * root[i - 1]) / e[i].astype(root.real.dtype)
         return root
 
     def log_determinant(self) -> float:
-        """log|T|: an underestimate of log|A| for k below the dimension (when the rest of A is above 1)."""
+        """log|T|: an underestimate of log|C^-1 A C^-1| for k below the dimension (when the rest of it is above 1)."""
         return 2 * float(np.sum(np.log(self.cholesky()[0])))
 
 
-def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> LanczosFactors:
+def lanczos(
+    apply: Callable[[Array], Array],
+    start: Array,
+    steps: int,
+    *,
+    preconditioner: Callable[[Array], Array] | None = None,
+    reorthogonalisation: ReOrthogonalisation = "complete",
+) -> LanczosFactors:
     """Run ``steps`` Lanczos steps with a Hermitian positive definite A from a starting vector.
 
     Parameters
@@ -406,7 +478,14 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
     start : array
         Any non-zero vector, real or complex; it is normalised.
     steps : int
-        k, at most the dimension.
+        k; more than the dimension are cut to it.
+    preconditioner : callable, optional
+        v -> C^-1 v on one vector or a batch, Hermitian: steps are made with C^-1 A C^-1.
+    reorthogonalisation : {"complete", "selective"}
+        Against all previous vectors, a second time where needed: memory k vectors, time O(n k^2). Or against Ritz
+        vectors that have converged, as far as they have come back: memory for these as well, an eigendecomposition of T
+        at every fourth step, and vectors that are orthogonal to half the digits. Orthogonality is looked at; where it
+        is lost, as with eigenvalues of very different size, all steps are made again, completely.
 
     Returns
     -------
@@ -414,11 +493,17 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
         Fewer than ``steps`` vectors where an invariant subspace was found. Status breakdown, and vectors up to there,
         where A is not positive definite.
 
+    Raises
+    ------
+    InputError
+        For another kind of re-orthogonalisation.
+
     Notes
     -----
-    Gram-Schmidt against all previous vectors, a second time where needed; memory k vectors, time O(n k^2).
-    Seeger & Nickisch 2008 (TR-175), Algorithm 1 and B.1.
+    Seeger & Nickisch 2008 (TR-175), Algorithm 1 and B.1. Selective: Parlett & Scott, Math. Comp. 33 (1979); lazy as in
+    the report, in that a Ritz vector is made once and taken to stay, and looked for at every fourth step only.
     """
+    require_choice(get_args(ReOrthogonalisation), reorthogonalisation=reorthogonalisation)
     shape = start.shape
     n = start.size
     steps = min(steps, n)
@@ -428,19 +513,24 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
     basis[0] = start.ravel() / np.linalg.norm(start)
     status, residual, done, pivot = Status.CONVERGED, 0.0, steps, np.inf
     rounding = 10 * np.finfo(start.real.dtype).eps
+    selected = _RitzVectors(basis, diagonal, off_diagonal) if reorthogonalisation == "selective" else None
+    deflations = 0
     for k in range(steps):
-        r = apply(basis[k].reshape(shape)).ravel()
+        q = basis[k].reshape(shape)
+        r = (apply(q) if preconditioner is None else preconditioner(apply(preconditioner(q)))).ravel()
+        if k:  # before the product with q: after it the recurrence would not be stable (Paige 1976)
+            r = r - off_diagonal[k - 1].astype(r.real.dtype) * basis[k - 1]
         diagonal[k] = float(np.real(np.vdot(basis[k], r)))
         # The last pivot of T's Cholesky factor: all are positive where A is positive definite on the basis.
         pivot = diagonal[k] - (off_diagonal[k - 1] ** 2 / pivot if k else 0.0)
         if not pivot > 0:
             status, done = Status.BREAKDOWN, k
             break
-        # The three-term recurrence first: what Gram-Schmidt then removes is rounding, and one pass mostly does.
         r = r - diagonal[k].astype(r.real.dtype) * basis[k]
-        if k:
-            r = r - off_diagonal[k - 1].astype(r.real.dtype) * basis[k - 1]
-        r = orthogonalised(r, basis[: k + 1])
+        r, work = selected.deflated(r, k) if selected else _gram_schmidt(r, basis[: k + 1])
+        deflations += work
+        if selected and selected.lost:
+            break
         size = float(np.linalg.norm(r))
         residual = size / float(diagonal[: k + 1].max())
         if k + 1 == steps:
@@ -450,6 +540,10 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
             break
         off_diagonal[k] = size
         basis[k + 1] = r / np.asarray(size, dtype=r.real.dtype)
+    if selected and (selected.lost or done < steps):
+        made = lanczos(apply, start, steps, preconditioner=preconditioner)
+        spent = replace(made.convergence, matvecs=made.convergence.matvecs + k + 1)
+        return replace(made, convergence=spent, deflations=made.deflations + deflations)
     if done and _numerically_singular(diagonal[:done], off_diagonal[: done - 1], start.real.dtype):
         status = Status.BREAKDOWN
     return LanczosFactors(
@@ -457,6 +551,8 @@ def lanczos(apply: Callable[[Array], Array], start: Array, steps: int) -> Lanczo
         diagonal[:done],
         off_diagonal[: max(done - 1, 0)],
         Convergence(status, done, residual, matvecs=min(done + (status is Status.BREAKDOWN), steps)),
+        deflations,
+        preconditioner,
     )
 
 

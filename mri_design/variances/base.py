@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
-from mri_design.errors import InputError, require_counts, require_random, require_working
-from mri_design.krylov import ConjugateGradients, lanczos
-from mri_design.model.posterior import PosteriorPrecision, Variances
+from mri_design.errors import InputError, require_choice, require_counts, require_random, require_working
+from mri_design.krylov import ConjugateGradients, ReOrthogonalisation, lanczos
+from mri_design.model.posterior import PosteriorPrecision, Variances, circulant_inverse
 from mri_design.operators.base import Array, LinearOperator, squared_modulus
 from mri_design.operators.elementary import MatrixOperator
 from mri_design.status import Convergence, Status
@@ -336,14 +336,19 @@ class Lanczos:
     Parameters
     ----------
     steps : int
-        k; memory k images, k multiplications with A. At the dimension of u the values are exact where A has no repeated
-        eigenvalues; with some it ends early, below.
+        k; memory k images, k multiplications with A. At the dimension of u, to which more are cut, the values are exact
+        where A has no repeated eigenvalues; with some it ends early, below.
+    preconditioned : bool
+        Whether steps are made with C^(-1/2) A C^(-1/2), C the circulant nearest to A. That helps log|A| much, and the
+        values little (results/papers/tr175-lanczos.md).
+    reorthogonalisation : {"complete", "selective"}
+        As in `krylov.lanczos`; selective costs less where there are many steps on large images.
 
     Raises
     ------
     InputError
-        For no step; where A is not positive definite; where A is only real-linear on a complex image (sites on parts
-        of complex pairs): use perturb-and-solve.
+        For no step or another choice; for a circulant where X or B know none; where A is not positive definite; where A
+        is only real-linear on a complex image (sites on parts of complex pairs): use perturb-and-solve.
 
     Notes
     -----
@@ -352,9 +357,12 @@ class Lanczos:
     """
 
     steps: int = 100
+    preconditioned: bool = False
+    reorthogonalisation: ReOrthogonalisation = "complete"
 
     def __post_init__(self) -> None:
         require_counts(least=1, **{"Lanczos steps": self.steps})
+        require_choice(get_args(ReOrthogonalisation), reorthogonalisation=self.reorthogonalisation)
 
     def __call__(
         self,
@@ -376,7 +384,18 @@ class Lanczos:
         start = rng.standard_normal(like.shape, dtype=like.real.dtype.type)
         if is_complex:
             start = start + 1j * rng.standard_normal(like.shape, dtype=like.real.dtype.type)
-        factors = lanczos(precision, start.astype(like.dtype), self.steps)
+        spectrum = precision.circulant_spectrum if self.preconditioned else np.ones((1, 1))
+        if spectrum is None:
+            raise InputError(
+                "Lanczos: preconditioned", "True", "X and B that know the circulant nearest to A", "Leave it out."
+            )
+        factors = lanczos(
+            precision,
+            start.astype(like.dtype),
+            self.steps,
+            preconditioner=circulant_inverse(np.sqrt(spectrum)) if self.preconditioned else None,
+            reorthogonalisation=self.reorthogonalisation,
+        )
         if factors.convergence.status is Status.BREAKDOWN:
             raise not_positive_definite()
         components = 2 if is_complex else 1  # real unknowns per entry of u
@@ -392,5 +411,5 @@ class Lanczos:
             "lower_bound",
             factors.convergence,
             factors=factors,
-            log_determinant=components * factors.log_determinant(),
+            log_determinant=components * (factors.log_determinant() + float(np.log(spectrum).sum())),
         )

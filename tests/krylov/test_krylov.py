@@ -293,6 +293,34 @@ def test_orthogonality_survives_many_steps(vectors):
     np.testing.assert_allclose(Q.conj().T @ Q, np.eye(Q.shape[1]), atol=1e-10)
 
 
+def test_selective_reorthogonalisation_gives_the_same_with_less_work(vectors):
+    """Many Ritz vectors converge, at both ends of the spectrum."""
+    eigenvalues = np.concatenate([np.geomspace(1e-3, 1e-2, 20), np.linspace(1, 2, 360), [1e2, 1e3]])
+    complete, selective = (
+        lanczos(lambda u: eigenvalues * u, vectors(382, 2), 140, reorthogonalisation=kind)
+        for kind in ("complete", "selective")
+    )
+    np.testing.assert_allclose(selective.diagonal, complete.diagonal, rtol=1e-7)
+    powers = [np.sum(np.abs(factors.inverse_root()) ** 2, axis=0) for factors in (complete, selective)]
+    np.testing.assert_allclose(powers[1], powers[0], rtol=1e-6)
+    assert selective.log_determinant() == pytest.approx(complete.log_determinant(), abs=1e-9)
+    assert 0 < selective.deflations < 0.5 * complete.deflations
+    Q = selective.basis
+    assert np.abs(Q.conj() @ Q.T - np.eye(len(Q))).max() < 1e-6
+    with refused("reorthogonalisation"):
+        lanczos(lambda u: u, vectors(3, 2), 2, reorthogonalisation="none")
+
+
+def test_preconditioned_vectors_are_those_of_the_matrix_itself(matrix, vectors):
+    C = np.diag(np.sqrt(np.diag(matrix).real))
+    inverse = np.linalg.inv(C)
+    factors = lanczos(lambda u: matrix @ u, vectors(12, 5), 12, preconditioner=lambda v: v @ inverse)
+    V = factors.inverse_root()
+    np.testing.assert_allclose(np.einsum("ji,jk->ik", V, V.conj()), np.linalg.inv(matrix), atol=1e-9)
+    whole = factors.log_determinant() + 2 * np.linalg.slogdet(C)[1]
+    assert whole == pytest.approx(np.linalg.slogdet(matrix)[1], abs=1e-10)
+
+
 def test_full_length_reproduces_inverse_and_determinant_also_in_single_precision(matrix, vectors):
     factors = lanczos(lambda u: matrix @ u, vectors(12, 5), 100)
     assert len(factors.basis) == 12

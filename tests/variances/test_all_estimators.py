@@ -106,15 +106,22 @@ def test_samples_are_handed_on_seeds_repeat_and_short_solves_are_flagged(tiny_mo
     assert result.convergence.matvecs == 6 + 2  # one draw goes on, to tell the bias
 
 
-@pytest.mark.parametrize("name", ["coils", "wavelet", "real image", "matrix"])
-def test_they_rise_to_the_exact_values(name, tiny_model, random_precisions):
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *((name, {}) for name in ("coils", "wavelet", "real image", "matrix")),
+        ("coils", {"preconditioned": True}),
+        ("groups", {"preconditioned": True, "reorthogonalisation": "selective"}),
+    ],
+)
+def test_they_rise_to_the_exact_values(name, settings, tiny_model, random_precisions):
     model = tiny_model(name)
     pi = random_precisions(model, 1)
     exact = run_on(Exact(), model, pi)
     n = int(np.prod(model.image_shape))
     last = tuple(np.zeros(b.analysis.out_shape) for b in model.blocks)
     for steps in sorted({1, 2, 3, 5, n // 4, n // 2, n - 1, n}):
-        result = run_on(Lanczos(steps), model, pi)
+        result = run_on(Lanczos(steps, **settings), model, pi)
         assert result.kind == "lower_bound" and result.convergence.matvecs == steps
         for low, value, high in zip(last, result.values, exact.values, strict=True):
             assert (value >= low - 1e-9).all()
@@ -291,6 +298,7 @@ def test_settings_that_cannot_be_are_refused(field, make):
     [
         ("dense matrix", Exact(limit=11), "moduli"),
         ("Lanczos", Lanczos(5), "parts"),
+        ("Lanczos: preconditioned", Lanczos(5, preconditioned=True), "matrix"),
         ("exact variances by columns", ExactByColumns(), "parts"),
     ],
 )
