@@ -76,6 +76,11 @@ class Claim:
         if not self.holds and not self.because:
             raise InputError("because", self.because, f"why this does not hold, or cannot be decided: {self.claim}")
 
+    @classmethod
+    def checked(cls, place: str, claim: str, theirs: str, ours: str, holds: bool, otherwise: str) -> Claim:
+        """A claim with its reason, which is only stated where it does not hold."""
+        return cls(place, claim, theirs, ours, bool(holds), "" if holds else otherwise)
+
     @property
     def verdict(self) -> str:
         """In one word or two."""

@@ -119,6 +119,42 @@ def test_one_parallel_sweep_is_the_bayes_committee_machine() -> None:
     np.testing.assert_allclose(found.precision.dense_real(), P, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("schedule", ["serial", "parallel"])
+def test_message_passing_on_the_cliques_of_a_graph_equals_the_whole(schedule) -> None:
+    unit = np.eye(5)  # p(1) p(2) p(3 | 1, 2) p(4 | 3) p(5 | 3), section 2.2; 4 has a count, 5 a label
+    factors = {
+        "1": (unit[0], Gaussian(1.0)),
+        "2": (unit[1], Gaussian(2.0)),
+        "3 | 1, 2": (unit[2] - 0.8 * unit[0] + 0.5 * unit[1], Sech2(1.5)),
+        "4 | 3": (unit[3] - unit[2], Sech2(2.0)),
+        "5 | 3": (unit[4] + 0.7 * unit[2], Sech2(1.0)),
+        "count of 4": (unit[3], Poisson(4.0)),
+        "label of 5": (unit[4], Logistic(-1.0, 3.0)),
+    }
+    blocks = [md.SiteBlock(name, Dense(row[None]), site) for name, (row, site) in factors.items()]
+    start = WarmStart(np.zeros(5), tuple(np.ones(1) for _ in factors))
+    found, sweeps = run(
+        md.GeneralizedLinearModel.of_sites(blocks), start, schedule=schedule, partition="groups", tolerance=1e-10
+    )
+    touched = [len(np.arange(5)[place]) for place in sweeps.coordinates]
+    assert touched == [3, 2, 2, 1, 1]  # a message lives on its clique; the Gaussian nodes need none
+
+    def derivative(order: str, theta):
+        return np.array([np.asarray(getattr(site, order)(row @ theta)).item() for row, site in factors.values()])
+
+    rows = np.array([row for row, _ in factors.values()])
+    np.testing.assert_allclose(rows.T @ derivative("dlog_t", found.mean), 0, atol=1e-9)  # log-concave: the mode
+    hessian = -(rows.T * derivative("d2log_t", found.mean)) @ rows
+    np.testing.assert_allclose(found.precision.dense_real(), hessian, rtol=1e-8, atol=1e-9)
+    cliques = {(0, 1): [0, 1, 2], (3,): [3, 5], (4,): [4, 6]}  # nodes to sum out, and their factors
+    precision = 0.0
+    for nodes, members in cliques.items():
+        P = -(rows[members].T * derivative("d2log_t", found.mean)[members]) @ rows[members]
+        inner = np.linalg.inv(P[np.ix_(nodes, nodes)])
+        precision += P[2, 2] - P[2, list(nodes)] @ inner @ P[list(nodes), 2]
+    np.testing.assert_allclose(1 / precision, found.image_variances[2], rtol=1e-8)
+
+
 @pytest.mark.parametrize(("groups", "size"), [(3, 30), (9, 9)])  # more rows than coordinates, and fewer
 def test_chunks_live_on_the_coordinates_that_they_touch(groups, size) -> None:
     rng = np.random.default_rng(5)
