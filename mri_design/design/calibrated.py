@@ -22,7 +22,8 @@ each remaining sample is the one that removes most of the error, its own and tha
 An earlier scan of the same object is side information (`EarlierScan`). Its image is taken as the truth and measured
 again along the mask of the design, which shows what the reconstruction misses most. If it shows the same object, it
 predicts single lines and samples better than the posterior does, and gets more weight. An earlier scan of another
-object is soon overruled. Gains and losses are in results/benchmarks/series.md and results/encodings/README.md.
+object is soon overruled. Gains and losses are in results/benchmarks/measured-once.md and
+results/encodings/README.md.
 """
 
 from __future__ import annotations

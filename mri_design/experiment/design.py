@@ -300,7 +300,7 @@ def design_inference(strategy: Strategy, recipe: Recipe, kind: Kind) -> DoubleLo
     """Inference after every line, or other readout of a ``kind``, of a design.
 
     A strategy that corrects what posteriors expect (`Strategy.rough_for`) makes do with few posterior samples and rough
-    solves (`InferenceRecipe.engine`). Others take ``[inference]`` as it is (results/benchmarks/fewer-draws.md). Draws
+    solves (`InferenceRecipe.engine`). Others take ``[inference]`` as it is (results/benchmarks/measured-once.md). Draws
     are extrapolated for none: lines stay those that the published tables were measured with, and 18 pairs of designs
     showed no gain otherwise.
     """

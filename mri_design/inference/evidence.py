@@ -697,7 +697,7 @@ def learn_hyperparameters(
     TR-175 section 3 has the bound; Palmer et al., NIPS 2005, the role of g.
 
     Learnt scales serve error bars and predictions, not the picture: what they do to both is measured in
-    results/benchmarks/inference.md, calibration.
+    results/benchmarks/measured-once.md.
     """
     require_task(model, rng)
     require_engine(engine=engine)

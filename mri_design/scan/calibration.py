@@ -69,7 +69,7 @@ def estimate_noise_variance(data: KSpaceData) -> float:
     Notes
     -----
     results/coils/noise.md has every place of many scans, and results/benchmarks/measured-once.md the accuracy on
-    simulated scans and with few lines; results/benchmarks/unknown-noise.md what it does to images.
+    simulated scans and with few lines, and what it does to images.
     """
     require_instance(KSpaceData, wanted="a KSpaceData, as load(FILE).data", data=data)
     return measure_noise(data, correlated=False).source.mean

@@ -275,7 +275,8 @@ class ControlVariate:
     one), which are solved a little further (`SolvedDraws`); ``convergence.matvecs`` counts the products that this
     takes. The bias is zero where columns are exact. Where totals matter, or where many draws make the standard error
     small, take a smaller tolerance. Where the iterations ended at their limit, ``convergence`` says so, and the bias
-    may be larger than stated. How the estimate compares to the truth is tabulated in results/benchmarks/variances.md.
+    may be larger than stated. How the estimate compares to the truth is tabulated in
+    results/benchmarks/measured-once.md.
 
     Sites that know the image's phase have the circulants of its real and its imaginary part, behind that phase
     (`PhasedControl`), of which the first moment is known: every part takes the fraction of its own that explains most.
@@ -427,7 +428,7 @@ class MonteCarlo(ControlVariate):
     draws (at least one), which are solved a little further (`SolvedDraws`); ``convergence.matvecs`` counts the products
     that this takes. Where the iterations ended at their limit, ``convergence`` says so,
     and the bias may be larger than stated. How the estimate compares to the truth is tabulated in
-    results/benchmarks/variances.md.
+    results/benchmarks/measured-once.md.
     """
 
     samples: int = 12
