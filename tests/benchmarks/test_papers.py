@@ -11,6 +11,9 @@ import pytest
 
 from mri_design.errors import InputError
 from mri_design.evaluation.tables import read_csv_texts
+from mri_design.glm.labels import PoolDesign
+from mri_design.inference.double_loop import DoubleLoop
+from mri_design.variances.base import Exact
 from tests.benchmarks.conftest import BENCHMARKS
 
 Module = Callable[[str], ModuleType]
@@ -91,3 +94,44 @@ def test_an_unknown_part_is_refused(module: Module) -> None:
     with pytest.raises(InputError) as caught:
         module("papers.runner").chosen(["nobody"])
     assert caught.value.field == "PART"
+
+
+def test_a_data_set_without_a_known_checksum_is_read(module: Module, tmp_path: Path) -> None:
+    data = module("papers.data")
+    (tmp_path / "real-sim").write_text("+1 20958:1\n-1 1:2\n")
+    rows, labels = data.data_set(tmp_path, "real-sim")
+    assert rows.shape == (2, 20958) and labels.tolist() == [1, -1]
+
+
+def test_scores_of_few_candidates_choose_as_those_of_all_do(module: Module) -> None:
+    pools, labels = module("papers.pools"), np.where(np.random.default_rng(1).random(300) < 0.4, -1.0, 1.0)
+    pool = pools.with_prior(np.random.default_rng(0).normal(size=(300, 8)), 1.5)
+    kept = pools.KeptLanczos(8)
+    some, every = (
+        kind("uncertainty", 4, DoubleLoop(kept, outer_iterations=1), kept) for kind in (pools.BlockDesign, PoolDesign)
+    )
+    rng = np.random.default_rng(2)
+    state = some.begin(pool, np.arange(10), labels[:10], rng)
+    for _ in range(6):
+        index, scores = some.propose(state, rng)
+        assert index == every.propose(state, rng)[0] and np.isfinite(scores).sum() < 200
+        state = some.update(state, index, labels[index], rng)
+    before = kept.runs
+    exact = Exact()(state.posterior.precision, [pool.rows], rng, state.mean).values[0]
+    found = kept(state.posterior.precision, [pool.rows], rng, state.mean).values[0]
+    assert kept.runs == before  # the same A: no new run
+    np.testing.assert_allclose(found, exact, rtol=1e-8)
+
+
+def test_twenty_pieces_bound_the_logarithm_and_its_averages(module: Module) -> None:
+    bound = module("papers.khan_bound")
+    ends, pieces, largest = bound.bound()
+    assert len(pieces) == 20 and largest < 2e-4
+    mean, spread = np.array([-3.0, 0.4, 7.0]), np.array([0.5, 2.0, 30.0])
+    nodes = np.linspace(-12, 12, 200_001)
+    weights = np.exp(-(nodes**2) / 2) / np.exp(-(nodes**2) / 2).sum()
+    for m, s, found in zip(mean, spread, bound.piecewise_softplus(mean, spread).value, strict=True):
+        x = m + s * nodes
+        c, b, a = pieces[np.clip(np.searchsorted(ends, x, side="right") - 1, 0, 19)].T
+        assert abs(weights @ ((a * x + b) * x + c) - found) < 1e-5
+        assert -1e-9 < found - weights @ np.logaddexp(0, x) < 1.01 * largest
