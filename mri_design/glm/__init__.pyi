@@ -41,6 +41,8 @@ from .regression import LogisticRegression as LogisticRegression
 from .regression import Regression as Regression
 from .regression import linear_regression as linear_regression
 from .regression import logistic_regression as logistic_regression
+from .relevance import Relevance as Relevance
+from .relevance import automatic_relevance as automatic_relevance
 from .variational import Anchor as Anchor
 from .variational import DecoupledGaussian as DecoupledGaussian
 from .variational import VariationalGaussian as VariationalGaussian
@@ -59,8 +61,10 @@ __all__ = [
     "LinearRegression",
     "LogisticRegression",
     "PoolDesign",
+    "Relevance",
     "VariationalGaussian",
     "asymptotic_information",
+    "automatic_relevance",
     "best_free_encoding",
     "best_shot",
     "drawn_root",

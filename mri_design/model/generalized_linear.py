@@ -29,7 +29,7 @@ from mri_design.errors import (
 )
 from mri_design.krylov import conjugate_gradients, real_inner, squared_norm
 from mri_design.operators.base import Array, LinearOperator, squared_modulus
-from mri_design.operators.elementary import CoilMixing, Diagonal, NoRows, RealMatrix
+from mri_design.operators.elementary import Diagonal, Mixing, NoRows, RealMatrix
 from mri_design.sites.base import Role, Site, SuperGaussian, refusal, represented, require_offers
 
 _BLOCKS = "a tuple of SiteBlocks"
@@ -98,6 +98,52 @@ class SiteBlock:
             shape = np.shape(of_sites)
             if not _broadcasts_to(shape, self.site_shape):
                 raise InputError(f"block {self.name!r}: {named} of the sites", f"shape {shape}", f"{self.site_shape}")
+
+    @classmethod
+    def on_vectors(
+        cls,
+        name: str,
+        analysis: LinearOperator,
+        potential: Site,
+        covariance: ArrayLike,
+        axis: int = 0,
+        *,
+        offset: Array | None = None,
+        role: Role | None = None,
+    ) -> SiteBlock:
+        """Sites t((s^H C^-1 s)^(1/2)) on vectors s of coefficients, as scale mixtures with a covariance are.
+
+        Parameters
+        ----------
+        covariance : array, shape (d, d) or (*other axes, d, d)
+            C, the same for all vectors or one for each, Hermitian and positive definite; in units of the scale of t.
+        axis : int
+            Of the coefficients, d long, along which the vectors lie.
+        name, analysis, potential, offset, role
+            As for the class.
+
+        Raises
+        ------
+        InputError
+            For a C of another shape, or one that is not positive definite.
+
+        Notes
+        -----
+        TR-175 section 5.1: Gamma has blocks gamma_i C. They are blocks of one number each on whitened coefficients
+        L^-1 s with C = L L^H, on which this block's analysis ends. A block that was free, a whole positive definite
+        matrix, would bound such sites no better: h depends on its largest eigenvalue relative to C alone, and log|A|
+        and the fit fall as the others rise to that.
+        """
+        field, shape = f"block {name!r}: covariance", analysis.out_shape
+        side, others = shape[axis], tuple(np.delete(shape, axis).tolist())
+        given = number_array(field, covariance, wanted=f"a matrix ({side}, {side}), or one for each of {others}")
+        if given.shape not in ((side, side), (*others, side, side)):
+            raise InputError(field, f"shape {given.shape}", f"({side}, {side}), or {(*others, side, side)}")
+        for one in given.reshape(-1, side, side):
+            covariance_matrix(field, one, side)
+        whitening = Mixing(np.linalg.inv(np.linalg.cholesky(given)), shape, axis, is_complex=analysis.out_complex)
+        white = None if offset is None else whitening(offset)
+        return cls(name, whitening @ analysis, potential, (axis % len(shape) - len(shape),), white, role)
 
     @property
     def is_likelihood(self) -> bool:
@@ -548,7 +594,7 @@ def with_noise_covariance(
         log_whitening = -0.5 * float(np.sum(np.log(diagonal))) * (2 if is_complex else 1)
     elif coils is not None:
         values, vectors = _eigen("coil covariance", coils, shape[0])
-        whitening = CoilMixing((vectors / np.sqrt(values)) @ vectors.conj().T, shape, is_complex=is_complex)
+        whitening = Mixing((vectors / np.sqrt(values)) @ vectors.conj().T, shape, is_complex=is_complex)
         log_whitening = -0.5 * float(np.sum(np.log(values))) * (model.measurement.out_size // shape[0])
     else:
         size = model.measurement.out_size

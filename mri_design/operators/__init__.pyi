@@ -15,12 +15,12 @@ from .conventions import chosen_numbers as chosen_numbers
 from .conventions import to_image as to_image
 from .conventions import to_kspace as to_kspace
 from .conventions import to_readout_profiles as to_readout_profiles
-from .elementary import CoilMixing as CoilMixing
 from .elementary import Coils as Coils
 from .elementary import Dense as Dense
 from .elementary import Diagonal as Diagonal
 from .elementary import Identity as Identity
 from .elementary import MatrixOperator as MatrixOperator
+from .elementary import Mixing as Mixing
 from .elementary import NoRows as NoRows
 from .elementary import PhasedParts as PhasedParts
 from .elementary import RealAndImaginary as RealAndImaginary

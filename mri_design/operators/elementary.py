@@ -176,15 +176,17 @@ class Coils(LinearOperator):
         return v[..., 0, :, :] if self.maps is None else np.einsum("cyx,...cyx->...yx", np.conj(self.maps), v)
 
 
-class CoilMixing(LinearOperator):
-    """y -> M y along the coil axis (the first) of k-space data; whitening, for example.
+class Mixing(LinearOperator):
+    """y -> M y along one axis: coils of k-space data or groups of coefficients, whitened for example.
 
     Parameters
     ----------
-    matrix : array, shape (coil, coil)
-        M, the same for all samples.
+    matrix : array, shape (side, side) or (*other axes, side, side)
+        M, the same everywhere, or one for every place on the other axes.
     shape : tuple of int
-        Of the data, coils first.
+        Of the data.
+    axis : int
+        Along which it acts.
 
     Raises
     ------
@@ -192,23 +194,26 @@ class CoilMixing(LinearOperator):
         For a matrix of another shape.
     """
 
-    def __init__(self, matrix: Array, shape: Shape, *, is_complex: bool = True) -> None:
-        if matrix.shape != (shape[0], shape[0]):
-            raise InputError("coil matrix", f"shape {matrix.shape}", f"({shape[0]}, {shape[0]})")
+    def __init__(self, matrix: Array, shape: Shape, axis: int = 0, *, is_complex: bool = True) -> None:
+        self.axis = axis % len(shape) - len(shape)
+        side, others = shape[axis], tuple(np.delete(shape, axis).tolist())
+        if matrix.shape not in ((side, side), (*others, side, side)):
+            raise InputError("matrix", f"shape {matrix.shape}", f"({side}, {side})")
         super().__init__(shape, shape, in_complex=is_complex, out_complex=is_complex)
         self.matrix = matrix
 
     def _mixed(self, matrix: Array, y: Array) -> Array:
-        axis = y.ndim - len(self.in_shape)
         matrix = matrix if np.iscomplexobj(y) else matrix.real
-        mixed = np.tensordot(matrix.astype(np.result_type(matrix.real.dtype, y.dtype)), y, axes=(1, axis))
-        return np.moveaxis(mixed, 0, axis).astype(y.dtype, copy=False)
+        matrix = matrix.astype(np.result_type(matrix.real.dtype, y.dtype), copy=False)
+        vectors = np.moveaxis(y, self.axis, -1)
+        mixed = vectors @ matrix.T if matrix.ndim == 2 else np.einsum("...ij,...j->...i", matrix, vectors)
+        return np.moveaxis(mixed, -1, self.axis).astype(y.dtype, copy=False)
 
     def _apply(self, u: Array) -> Array:
         return self._mixed(self.matrix, u)
 
     def _adjoint(self, v: Array) -> Array:
-        return self._mixed(self.matrix.conj().T, v)
+        return self._mixed(self.matrix.conj().swapaxes(-1, -2), v)
 
 
 class RealMatrix(LinearOperator):
