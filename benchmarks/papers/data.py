@@ -1,7 +1,7 @@
 """Data sets that the papers measured, found by name and checked by what they contain; and stand-ins for them.
 
 None of them may be shipped: ``a9a`` and ``w8a`` are the Adult and Web data of Platt as LIBSVM distributes them,
-``usps_3v5.npz`` holds the threes and fives of the USPS digits.
+``usps_3v5.npz`` holds the threes and fives of the USPS digits, ``img_3T_complex.npz`` images of heads (`scans`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ SHA256 = {
     "a9a.t": "1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9",
     "w8a": "05af7655871a35d5bc89c755791b5338a9969cb604c9df045c811c5e5a45426e",
     "usps_3v5.npz": "44e07de2f75c6ddf2580708937381b4404391149e4cad71418312491ea549e7f",
+    "img_3T_complex.npz": "1f8e39e51e977410d16c480f72840c71f83b73bf5f2e9eb23f87839f0431e216",
 }
 """Of the files that gave the numbers in `results/papers`; those of `real-sim` and `rcv1` were not at hand."""
 FEATURES = {"a9a": 123, "a9a.t": 123, "w8a": 300, "real-sim": 20_958, "rcv1": 42_736}
