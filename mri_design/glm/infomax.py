@@ -439,12 +439,16 @@ class InfomaxQuery:
             raise InputError("fixed", f"{len(fixed)} components", f"fewer than {len(state.mean)}, the unknowns")
         _refuse_no_covariance(state.covariance)
         feasible = FeasibleQueries.of(state, float(self.power), fixed, self.krylov)
-        only_largest = self.search == "1d" or (self.search == "automatic" and self.response.monotone)
-        alpha, variance = self._best(feasible, only_largest)
-        x = feasible.query(alpha, feasible.between(alpha, variance))
+        x = self.best_of(feasible)
         mean, projected_variance = state.projection(x)
         score = expected_gain(self.response, mean, max(projected_variance, 0.0), self.criterion)
         return Query(x, float(score), mean, projected_variance)
+
+    def best_of(self, feasible: FeasibleQueries) -> Values:
+        """The best query of a set that is described by its eigenvalues."""
+        only_largest = self.search == "1d" or (self.search == "automatic" and self.response.monotone)
+        alpha, variance = self._best(feasible, only_largest)
+        return feasible.query(alpha, feasible.between(alpha, variance))
 
     def score(self, state: FilterState, pool: ArrayLike) -> Values:
         """Expected gain of every query of a pool, shape (m, n), without a limit on their power.
