@@ -143,4 +143,4 @@ figure
 # - The same idea chooses lines of k-space in the other notebooks. There the strategy corrects what the posterior
 #   expects, because the prior of an image is a coarse one.
 #
-# Studies of both, with rivals from the literature, are in the repository's `results/glm`.
+# Studies of both are in the repository's `docs/papers.md`.
