@@ -173,6 +173,12 @@ class Image:
         )
 
     @property
+    def as_kept(self) -> Image:
+        """Without what is known in memory alone, as a run has it that goes on from its files."""
+        names = ("phase_choice", "band_strength", "companions", "alone", "draws", "sampler", "pull")
+        return replace(self, **dict.fromkeys(names))
+
+    @property
     def facts(self) -> dict[str, Any]:
         """Values for JSON, besides the arrays: how the method ended, and the factor on error bars."""
         ended, factor = self.convergence, self.std_factor

@@ -580,7 +580,9 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
     if several:
         _describe(result, summary, settings)
         facts |= _volume_facts(result, rows, facts["frame"].layout) if folder.reported else {}
-    return Report(result=result.stored(arrays=False), page=Page("recon", facts), found=settings, done=kept.files)
+    stored = result.stored(arrays=False)
+    stored = replace(stored, judged=replace(stored.judged, reconstruction=stored.judged.reconstruction.as_kept))
+    return Report(result=stored, page=Page("recon", facts), found=settings, done=kept.files)
 
 
 def _volume_facts(result: ReconResult, rows: image_sections.Rows, layout: plots.Layout) -> dict[str, Any]:

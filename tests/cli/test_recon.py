@@ -1,7 +1,9 @@
 """`recon` of one slice: of masks, coils and trajectories, and what it leaves beside an image."""
 
+import json
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from mri_design import load_phantom, measure
 from mri_design.experiment import load_trained
 from mri_design.operators.conventions import to_image, to_kspace
+from mri_design.runs import recon
 from tests.cli.folders import Designed, Run, cited, manifest, page, rows, settings
 from tests.folded_scans import folded
 
@@ -26,6 +29,20 @@ def test_the_mask_of_a_design_gives_an_image_with_error_bars(run: Run, designed:
     assert np.linalg.norm(difference) < 0.1 * np.linalg.norm(designed_image)
     # the design's own image starts from its last posterior
     assert int(rows(designed[0] / "metrics.csv")[0]["matvecs"]) < 0.8 * int(rows(out / "metrics.csv")[0]["matvecs"])
+
+
+def test_a_run_that_was_killed_while_it_reported_leaves_the_same_result(
+    run: Run, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("recon", "scan.npz", "--recipe", "quick.toml", "--no-report", "--out")
+    run(*words, tmp_path / "whole", code=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(recon, "report_reconstruction", Mock(side_effect=KeyboardInterrupt))
+        assert run(*words, tmp_path / "killed").exit_code == 130
+    run(*words, tmp_path / "killed", "--resume", code=0)
+    whole, killed = (np.load(tmp_path / name / "result.npz") for name in ("whole", "killed"))
+    judged = [json.loads(one["text"].tobytes())["record"]["judged"] for one in (whole, killed)]
+    assert judged[0] == judged[1] and np.array_equal(whole["numbers"], killed["numbers"])
 
 
 def test_without_a_mask_all_measured_lines_are_used_and_no_others(run: Run, work: Path, tmp_path: Path) -> None:
