@@ -175,8 +175,8 @@ class Image:
     @property
     def as_kept(self) -> Image:
         """Without what is known in memory alone, as a run has it that goes on from its files."""
-        names = ("phase_choice", "band_strength", "companions", "alone", "draws", "sampler", "pull")
-        return replace(self, **dict.fromkeys(names))
+        kept = {"left_out": self.left_out, "std_factor": self.std_factor, "noise": self.noise, "misfit": self.misfit}
+        return Image(self.image, self.std, self.convergence, **kept)  # type: ignore[arg-type]
 
     @property
     def facts(self) -> dict[str, Any]:
