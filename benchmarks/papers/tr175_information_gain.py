@@ -45,6 +45,8 @@ SIZES = {
         "probed": 32,
     },
 }
+FEW = {1: 8, 8: 4}
+"""Central lines that `calibrated` is content with where lines are chosen one by one; the report's rule takes half."""
 FAMILIES = {1: ("vd-polynomial:{}",), 8: ("vd-polynomial:{}", "vd-polynomial:{} draw=systematic")}
 KINDS = ("information-gain", "calibrated", "vd-polynomial:3", "vd-polynomial:3 draw=half")
 """Sets at which energies are compared."""
@@ -137,13 +139,14 @@ def run(
     heads, real = slices(data, numbers, side)
     taught = slices(data, training, side)[0]
     weights, fitted = learnt(taught, probed)
+    ranks: dict[int, list[float]] = {}
     for coils, each in counts.items():
         seen = heads if coils == 1 else slices(data, numbers, side, coils)[0]
         found: dict[str, list[float]] = {}
         for count in each:
             tuned = tuned_density(slices(data, training, side, coils)[0], count, FAMILIES[coils])
             for head in seen:
-                for name, (rule, start, times) in rivals(head, tuned, weights if coils == 1 else [], seeds).items():
+                for name, (rule, start, times) in rivals(head, tuned, coils, weights, seeds).items():
                     errors = []
                     for seed in range(times):
                         made = run_design([head.slice_model], rule, count, LOCAL, seed=seed, start=start)
@@ -156,6 +159,9 @@ def run(
             row: Row = {"coils": coils, "lines": " and ".join(map(str, each)), "design": name}
             row |= {"error": float(values.mean()), "change, %": float(change.mean()), "worst head, %": change.max()}
             rows.append(row | {"heads better": f"{np.sum(change < 0)} of {len(seen)}"})
+        if coils > 1:
+            made = [Energies.at(head, lines_of(head.slice_model, "information-gain", each[0])) for head in seen]
+            ranks[coils] = [float(spearmanr(one.expected, one.true)[0]) for one in made]
     own = [lines_of(head.slice_model, "information-gain", probed) for head in heads]
     borrowed = [
         100 * (mean_error(head, own[n]) / np.mean([mean_error(head, own[m]) for m in range(len(own)) if m != n]) - 1)
@@ -163,25 +169,27 @@ def run(
         if len(own) > 1
     ]
     sets = [Energies.at(head, lines) for head, lines in zip(heads, own, strict=True)]
+    ranks = {1: [float(spearmanr(one.expected, one.true)[0]) for one in sets]} | ranks
     tables = {"Designs against a tuned density": rows, "Where true and expected energies differ": fitted}
     tables["True over expected energy, sets of the information gain"] = profile(sets)
-    return Outcome(tables, claims_of(changes, sets, borrowed, real), drawing(changes, sets))
+    return Outcome(tables, claims_of(changes, sets, ranks, borrowed, real), drawing(changes, sets))
 
 
 def rivals(
-    head: ReferenceSlice, tuned: str, weights: Sequence[tuple[float, ...]], seeds: int
+    head: ReferenceSlice, tuned: str, coils: int, weights: Sequence[tuple[float, ...]], seeds: int
 ) -> dict[str, tuple[Strategy | str, int | None, int]]:
     """Strategies by name, with the central lines that they begin with (None: as the package has it) and their draws."""
+    few = FEW[coils]
     rules: dict[str, tuple[Strategy | str, int | None, int]] = {
         "tuned density": (tuned, None, seeds),
         "information gain": ("information-gain", None, seeds),
+        "information gain, few central lines": ("information-gain", few, seeds),
         "calibrated": ("calibrated", None, seeds),
+        "true energies": (OracleResidual(truths=(head.reference,)), few, 1),
     }
-    if weights:
-        rules["information gain, 8 central lines"] = ("information-gain", 8, seeds)
+    if coils == 1:
         for number, each in enumerate(weights, 1):
-            rules["corrected: " + " + ".join(PARTS[:number])] = (CorrectedError(weights=each), 8, 1)
-        rules["true energies"] = (OracleResidual(truths=(head.reference,)), 8, 1)
+            rules["corrected: " + " + ".join(PARTS[:number])] = (CorrectedError(weights=each), few, 1)
     return rules
 
 
@@ -209,7 +217,11 @@ def told(change: Numbers) -> str:
 
 
 def claims_of(
-    changes: Mapping[tuple[int, str], Numbers], sets: Sequence[Energies], borrowed: Sequence[float], real: bool
+    changes: Mapping[tuple[int, str], Numbers],
+    sets: Sequence[Energies],
+    ranks: Mapping[int, Sequence[float]],
+    borrowed: Sequence[float],
+    real: bool,
 ) -> list[Claim]:
     """What the report says of the score, and what it presumes of the posterior."""
     claims = []
@@ -220,17 +232,26 @@ def claims_of(
     outperform = "designs of the posterior strongly outperform others; no tuned density was tried"
     for coils in sorted({coils for coils, _ in changes}):
         what = "one coil" if coils == 1 else f"{coils} coils"
-        for name in ("information gain", "calibrated"):
+        few = changes[coils, "information gain, few central lines"].mean()
+        reasons = {
+            "information gain": f"With {FEW[coils]} central lines instead of half of all it is {few:+.1f} %.",
+            "calibrated": "On some heads it does not.",
+        }
+        for name, because in reasons.items():
             change = changes[coils, name]
-            because = "The posterior expects too little error between the lines that it has measured."
-            claim(
-                "section 1",
-                f"{what}: lines by {name} beat a tuned density",
-                outperform,
-                told(change),
-                change.mean() < 0,
-                because,
-            )
+            words = f"{what}: lines by {name} beat a tuned density"
+            claim("section 1", words, outperform, told(change), change.mean() < 0, because)
+        found = ranks[coils]
+        claim(
+            "section 6",
+            f"{what}: the posterior ranks unmeasured lines by what is missed on them (correlation above .8)",
+            "designs by the score find good measurements",
+            f"{np.mean(found):.2f} on average, {min(found):.2f} to {max(found):.2f}",
+            min(found) > 0.8,
+            "On some heads it falls just short of that."
+            if np.mean(found) > 0.8
+            else "Opposite lines and the two sides of k-space differ in ways that the prior does not know.",
+        )
     change = changes[1, "true energies"]
     claim(
         "section 6.1",
@@ -240,7 +261,7 @@ def claims_of(
         change.max() < 0,
         "Even with true energies a head is worse.",
     )
-    ladder = [changes[1, name].mean() for name in ("information gain, 8 central lines", *LADDER)]
+    ladder = [changes[1, name].mean() for name in ("information gain, few central lines", *LADDER)]
     claim(
         "section 6.2",
         "data gathered on the way make designs robust against a model that does not fit",
@@ -270,15 +291,6 @@ def claims_of(
         max(total) < 2,
         "It expects less than is missed, most of all near the centre.",
     )
-    ranks = [float(spearmanr(each.expected, each.true)[0]) for each in sets]
-    claim(
-        "section 6",
-        "the posterior ranks lines by what is missed on them (correlation above .8, |k| below a third)",
-        "designs by the score find good measurements",
-        f"{np.mean(ranks):.2f} on average, {min(ranks):.2f} to {max(ranks):.2f}",
-        min(ranks) > 0.8,
-        "Opposite lines and the two sides of k-space differ in ways that the prior does not know.",
-    )
     return claims
 
 
@@ -300,18 +312,18 @@ def drawing(changes: Mapping[tuple[int, str], Numbers], sets: Sequence[Energies]
             k = np.concatenate([np.abs(e.k)[c] for e, c in zip(sets, chosen, strict=True)])
             left.loglog(expected, true, ".", ms=3, color=f"C{number}", label=name)
             middle.semilogy(k, true / expected, ".", ms=3, color=f"C{number}")
-        ends = [float(np.min(expected)), float(np.max(true))]
+        ends = (0.003, 0.1)
         left.plot(ends, ends, "k-", lw=0.8)
-        left.set(xlabel="expected energy of a line", ylabel="true energy")
+        left.set(xlim=ends, ylim=ends, xlabel="expected part of all that is missed", ylabel="part that is missed on it")
         left.legend(fontsize=6)
         middle.axhline(1, color="k", lw=0.8)
         middle.set(xlabel="|k|", ylabel="true / expected")
-        names = ("information gain", "information gain, 8 central lines", *LADDER, "calibrated", "true energies")
+        names = ("information gain", "information gain, few central lines", *LADDER, "calibrated", "true energies")
         shown = [float(changes[1, name].mean()) for name in names]
         right.barh(range(len(names)), shown, color=["C3" if value > 0 else "C2" for value in shown])
-        labels = ["information gain", "... 8 central lines", "corrected: distance", "+ opposite line", "+ side"]
+        labels = ["information gain", "... few central lines", "corrected: distance", "+ opposite line", "+ side"]
         right.set_yticks(range(len(names)), [*labels, "calibrated", "true energies"], fontsize=6)
         right.invert_yaxis()
-        right.set_xlabel("error against tuned density, %", fontsize=8)
+        right.set_xlabel("change of error, %")
 
     return draw
