@@ -30,7 +30,7 @@ from .runner import Claim, Outcome
 PLACE = "sections 2 and 4"
 SIZES = {
     "tiny": {"cases": 400, "chunks": 4, "partitions": 2, "machine": 60, "lines": 20},
-    "small": {"cases": 4000, "chunks": 8, "partitions": 3, "machine": 200, "lines": 200},
+    "small": {"cases": 4000, "chunks": 8, "partitions": 2, "machine": 100, "lines": 200},
     "full": {"cases": 32_561, "chunks": 65, "partitions": 3, "machine": 500, "lines": 2000},
 }
 SWEEPS = (1, 4, 16, 64, 256)
