@@ -329,8 +329,9 @@ def run(data: Path | None, rows: tuple[int, ...], minimised: int, ascended: int,
         features, labels = data_set(data, "a9a")
         test = data_set(data, "a9a.t")
     else:
-        features, labels = words_like(400, 40, 8.0, np.random.default_rng(0))
-        features, test, labels = features[:200], (features[200:], labels[200:]), labels[:200]
+        half, wide = 2 * rows[-1], max(40, steps[-1])
+        features, labels = words_like(2 * half, wide, wide / 5, np.random.default_rng(0))
+        features, test, labels = features[:half], (features[half:], labels[half:]), labels[:half]
     claims = minimum(features[:minimised], labels[:minimised])
     table, ends = known_ends(features, labels, rows, real)
     middle = rows[1]
