@@ -4,9 +4,9 @@
     make papers PART=lewi_eigenvectors SIZE=full      # one of them as results/papers states it
     make papers PART=tr175 DATA=FOLDER                # all of one paper, with the data sets of a folder
 
-DATA has ``a9a``, ``a9a.t``, ``w8a`` (LIBSVM text) and ``usps_3v5.npz``; ``real-sim`` and ``rcv1`` may be there as well,
-and ``img_3T_complex.npz`` in a folder of its own. Experiments that need a file which is not there take simulated
-data of the same shape at small sizes, and say so.
+DATA has ``a9a``, ``a9a.t``, ``w8a`` (LIBSVM text), ``usps_3v5.npz`` and ``img_3T_complex.npz``, itself or in folders
+below it; ``real-sim`` and ``rcv1`` may be there as well. Without a folder simulated data of the same shape stand in for
+them at small sizes; at full size what an experiment needs has to be there.
 """
 
 from __future__ import annotations

@@ -33,12 +33,17 @@ Rows = sp.csr_array
 Labels = NDArray[np.float64]
 
 
+def at_hand(folder: Path | None, name: str) -> Path | None:
+    """The path of a data set in a folder or below it; None where it is not there."""
+    return None if folder is None else next((path for path in sorted(folder.rglob(name)) if path.is_file()), None)
+
+
 def require(folder: Path | None, name: str) -> Path:
     """The path of a data set, once its checksum has been compared where it is known."""
-    cure = "name the folder that has it: make papers DATA=FOLDER"
-    path = None if folder is None else folder / name
-    if path is None or not path.is_file():
-        raise InputError("DATA", None if path is None else str(path), f"the file {name}", cure=cure)
+    path = at_hand(folder, name)
+    if path is None:
+        got, cure = "none" if folder is None else str(folder), "name the folder that has it: make papers DATA=FOLDER"
+        raise InputError("DATA", got, f"a folder with the file {name}", cure)
     if name not in SHA256:
         return path
     found = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -32,6 +32,7 @@ from .pools import BlockDesign, KeptLanczos, error_rate, with_prior
 from .runner import Claim, Outcome
 
 PLACE = "section 5, figure 2"
+NEEDS = ("a9a", "a9a.t")
 FULL = (100, 200, 400, 700, 1000, 1300, 1600, 2000, 2400, 2800, 3200)
 SIZES = {
     "tiny": {"train": 200, "seeds": 2, "at": (20, 26), "gain_to": 26, "blocks": (3, 6), "rates": (1.4,)},

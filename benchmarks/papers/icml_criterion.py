@@ -33,6 +33,7 @@ from .pools import error_rate, with_prior
 from .runner import Claim, Outcome
 
 PLACE = "sections 2.2 to 2.4, table of products"
+NEEDS = ("a9a", "a9a.t")
 SIZES = {
     "tiny": {"rows": (60, 100), "minimised": 15, "ascended": 40, "steps": (5, 15, 30)},
     "small": {"rows": (1000, 4000), "minimised": 40, "ascended": 200, "steps": (20, 80, 123)},

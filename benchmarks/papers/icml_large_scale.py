@@ -24,7 +24,7 @@ from mri_design.glm.labels import PoolMarginals, PoolState
 from mri_design.inference.base import StepInfo
 from mri_design.inference.double_loop import DoubleLoop
 
-from .data import FEATURES, data_set, words_like
+from .data import FEATURES, at_hand, data_set, words_like
 from .pools import BlockDesign, KeptLanczos, error_rate, with_prior
 from .runner import Claim, Outcome
 
@@ -68,7 +68,7 @@ def peak() -> float:
 
 def rows_of(corpus: Corpus, data: Path | None) -> tuple[Any, Array, bool]:
     """The file, or words of the same number of entries: those drawn are found from a pilot of 2,000 cases."""
-    if data is not None and (data / corpus.name).is_file():
+    if at_hand(data, corpus.name):
         rows, labels = data_set(data, corpus.name)
         return rows.astype(np.float32), labels, True
     wanted, drawn = corpus.entries / corpus.cases, corpus.entries / corpus.cases

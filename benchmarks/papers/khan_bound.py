@@ -27,6 +27,7 @@ from .digits import classification, digits, kernel
 from .runner import Claim, Outcome
 
 PLACE = "section 6, reference 14"
+NEEDS = ("usps_3v5.npz",)
 SIZES = {
     "tiny": {"counts": (20,), "seeds": 1, "calls": 2},
     "small": {"counts": (100,), "seeds": 2, "calls": 5},

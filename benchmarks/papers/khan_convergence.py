@@ -27,6 +27,7 @@ from .digits import OutOfTime, Told, Trace, cholesky, classification, digits, ke
 from .runner import Claim, Outcome
 
 PLACE = "section 6, figure 1"
+NEEDS = ("usps_3v5.npz",)
 PRINTED, SMOOTH = (-1.0, 4.0), (5.0, 2.5)
 """log s and log sigma."""
 SIZES = {

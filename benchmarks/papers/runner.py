@@ -7,6 +7,8 @@ An experiment is a module of this package whose name begins with the name of its
 ``SIZES``
     arguments of `run` for ``tiny`` (seconds; a test runs it), ``small`` (all experiments in two minutes) and ``full``
     (what `results/papers` states);
+``NEEDS``
+    names of the data sets that it measures, where it does: at full size they have to be there;
 ``run(data, **arguments)``
     which measures, and returns an `Outcome`. ``data`` is the folder of data sets, or None.
 
@@ -17,7 +19,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import pkgutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,8 @@ from mri_design.errors import InputError
 from mri_design.evaluation.tables import Row, markdown_text, read_csv_texts, write_csv
 from mri_design.scan.io.atomic import write_text
 
+from .data import require
+
 PAPERS = {
     "tr175": "Seeger and Nickisch 2008, technical report TR-175",
     "icml": "Nickisch and Seeger 2009, convex variational Bayes",
@@ -43,6 +46,7 @@ PAPERS = {
 """The beginning of an experiment's name to its paper."""
 SIZES = ("tiny", "small", "full")
 CLAIMS = "claims.csv"
+VERDICTS = ("reproduced", "contradicted", "not decidable")
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class Claim:
     @property
     def verdict(self) -> str:
         """In one word or two."""
-        return "not decidable" if self.holds is None else "reproduced" if self.holds else "contradicted"
+        return VERDICTS[2 if self.holds is None else 0 if self.holds else 1]
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,10 @@ class Experiment:
         return f"make papers PART={self.name} SIZE={size}"
 
     def run(self, size: str, data: Path | None) -> Outcome:
-        """Measure."""
+        """Measure; at full size with the data sets that the paper measured, or none at all."""
+        if size == "full":
+            for name in getattr(self.module, "NEEDS", ()):
+                require(data, name)
         return self.module.run(data, **self.module.SIZES[size])
 
 
@@ -193,23 +200,34 @@ def row_of(one: Experiment, claim: Claim, size: str) -> Row:
 
 
 def overview(claims: Sequence[Row], page: Path, to_results: str) -> None:
-    """Put the claims of each paper into the page that shows all of them."""
-    names = experiments()
+    """Write the page that shows all claims: verdicts counted, then each experiment's claims, paper by paper.
+
+    What stands before its first heading of the second level is written by hand and stays.
+    """
+    text = page.read_text(encoding="utf-8") if page.is_file() else "# Claims of the five papers"
+    counts, made = list[Row](), list[str]()
     for paper, heading in PAPERS.items():
-        rows = []
-        for row in claims:
-            one = names[str(row["part"])]
-            if one.paper == paper:
-                link = f"[{one.title}]({to_results}/{one.name.replace('_', '-')}.md)"
-                rows.append({"experiment": link, **{name: row[name] for name in SHOWN}})
-        made = markdown_text(rows) if rows else "Nothing was measured."
-        put_section(page, heading, made.replace("\\[", "[").replace("\\]", "]"))
+        made.append(f"## {heading}")
+        for one in experiments().values():
+            rows = [row for row in claims if row["part"] == one.name]
+            if one.paper != paper or not rows:
+                continue
+            found = [str(row["verdict"]) for row in rows]
+            linked, tables = f"[{one.title}](#{one.name})", f"{to_results}/{one.name.replace('_', '-')}.md"
+            counts.append({"experiment": linked, "paper": paper, **{name: found.count(name) for name in VERDICTS}})
+            made.append(f"### {one.title} {{ #{one.name} }}")
+            made.append(f"{one.module.PLACE}; [all its tables]({tables}); `{rows[0]['command']}`.")
+            made.append(markdown_text([{name: row[name] for name in SHOWN} for row in rows]))
+    all_of_them = {name: sum(int(str(row[name])) for row in counts) for name in VERDICTS}
+    counts.append({"experiment": "all", "paper": "", **all_of_them})
+    table = markdown_text(counts).replace("\\[", "[").replace("\\]", "]")
+    written = "\n\n".join(part.strip() for part in (text.partition("\n## ")[0], "## Verdicts", table, *made))
+    write_text(page, f"{written}\n")
 
 
 def run_all(parts: Sequence[Experiment], size: str, data: Path | None, out: Path) -> None:
     """Measure one experiment after the other, each kept as soon as it is done."""
     out.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     for one in parts:
         began = time.process_time()
         outcome = one.run(size, data)

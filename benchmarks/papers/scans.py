@@ -18,7 +18,7 @@ from mri_design.experiment.recipe import Recipe, load_recipe
 from mri_design.experiment.reconstruction import Method, image_rng, reconstruct_prepared
 from mri_design.model.slice import SliceModel
 
-from .data import require
+from .data import at_hand, require
 
 HEADS = "img_3T_complex.npz"
 PHANTOMS = ("phantom:t2w", "phantom:t1w", "phantom:t1w-6a")
@@ -42,14 +42,14 @@ def slices(
     recipe : Recipe
         Its prior and encoding.
     """
-    found = None if data is None else next(data.rglob(HEADS), None)
+    found = at_hand(data, HEADS)
     scans: list[Scan] = []
     if found is None:
         of_phantoms = simulating(side, NOISE, "rough", coils)
         for number in range(len(numbers)):
             scans += simulated(PHANTOMS[number % len(PHANTOMS)], [0], of_phantoms, number)
     else:
-        with np.load(require(found.parent, HEADS), allow_pickle=False) as archive:
+        with np.load(require(data, HEADS), allow_pickle=False) as archive:
             parts = archive["image"].astype(np.float32)
         for number in numbers:
             if not 0 <= number < len(parts):

@@ -20,6 +20,7 @@ from .data import data_set
 from .runner import Claim, Outcome
 
 PLACE = "section 3"
+NEEDS = ("a9a", "a9a.t")
 SIZES = {
     "tiny": {"cases": 400, "chunks": (2, 8), "seeds": 1},
     "small": {"cases": 3000, "chunks": (3, 10, 30), "seeds": 2},

@@ -28,6 +28,7 @@ from .kernels import incomplete_cholesky
 from .runner import Claim, Outcome
 
 PLACE = "sections 2 and 4"
+NEEDS = ("a9a",)
 SIZES = {
     "tiny": {"cases": 400, "chunks": 4, "partitions": 2, "machine": 60, "lines": 20},
     "small": {"cases": 4000, "chunks": 8, "partitions": 2, "machine": 100, "lines": 200},

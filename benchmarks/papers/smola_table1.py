@@ -23,6 +23,7 @@ from .kernels import incomplete_cholesky
 from .runner import Claim, Outcome
 
 PLACE = "section 5, table 1"
+NEEDS = ("a9a", "w8a")
 SIZES = {
     "tiny": {"sizes": (120, 240), "rank": 60, "chunk": 60},
     "small": {"sizes": (400, 800, 1605), "rank": 200, "chunk": 200},

@@ -26,6 +26,7 @@ from .runner import Claim, Outcome
 from .smo import GAP, Columns, Machine, Values, smo
 
 PLACE = "section 5, tables 2 and 3"
+NEEDS = ("a9a", "w8a")
 SIZES = {
     "tiny": {"plans": (("Adult", 150, 3),), "prices": (0.5, 5.0), "seeds": 1},
     "small": {"plans": (("Adult", 800, 5), ("Web", 800, 5)), "prices": (0.1, 0.5, 1.0, 5.0), "seeds": 1},

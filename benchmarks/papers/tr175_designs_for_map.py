@@ -22,9 +22,10 @@ from mri_design.evaluation.tables import Row
 from mri_design.experiment.recipe import load_recipe
 
 from .runner import Claim, Outcome
-from .scans import image_error, lines_of, mean_error, slices, tuned_density, verdict
+from .scans import HEADS, image_error, lines_of, mean_error, slices, tuned_density, verdict
 
 PLACE = "sections 1, 6 and 7"
+NEEDS = (HEADS,)
 SIZES = {
     "tiny": {"numbers": (7,), "training": (0,), "side": 32, "counts": (12,), "draws": 1},
     "small": {"numbers": (7, 13), "training": (0,), "side": 64, "counts": (16,), "draws": 1},

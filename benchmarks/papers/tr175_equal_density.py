@@ -22,9 +22,10 @@ from mri_design.evaluation.tables import Row
 from mri_design.operators import equispaced_angles, radial_spokes
 
 from .runner import Claim, Outcome
-from .scans import LOCAL, image_error, lines_of, mean_error, slices, verdict
+from .scans import HEADS, LOCAL, image_error, lines_of, mean_error, slices, verdict
 
 PLACE = "section 5.2, compressed sensing of natural images"
+NEEDS = (HEADS,)
 SIZES = {
     "tiny": {"numbers": (7,), "draws": 2, "grids": {"lines": (32, 12)}},
     "small": {"numbers": (7,), "draws": 4, "grids": {"lines": (64, 16), "plane": (32, 200)}},

@@ -30,9 +30,10 @@ from mri_design.evaluation.tables import Row
 from mri_design.experiment.design import run_design
 
 from .runner import Claim, Outcome
-from .scans import LOCAL, lines_of, mean_error, slices, tuned_density, verdict
+from .scans import HEADS, LOCAL, lines_of, mean_error, slices, tuned_density, verdict
 
 PLACE = "section 6, equation 12; sections 1 and 7"
+NEEDS = (HEADS,)
 SIZES = {
     "tiny": {"numbers": (7,), "training": (0,), "side": 32, "counts": {1: (12,)}, "seeds": 1, "probed": 12},
     "small": {"numbers": (7, 13), "training": (0,), "side": 64, "counts": {1: (16,)}, "seeds": 1, "probed": 16},

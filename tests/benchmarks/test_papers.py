@@ -90,6 +90,21 @@ def test_stand_ins_have_the_shape_that_was_asked_for(module: Module) -> None:
         data.nested((10, 500), 400, np.random.default_rng(0))
 
 
+def test_full_size_wants_the_data_sets_themselves(module: Module, tmp_path: Path) -> None:
+    runner = module("papers.runner")
+    for folder in (None, tmp_path):
+        with pytest.raises(InputError) as caught:
+            runner.experiments()["tr175_designs_for_map"].run("full", folder)
+        assert caught.value.field == "DATA"
+
+
+def test_a_data_set_is_found_below_the_folder(module: Module, tmp_path: Path) -> None:
+    (tmp_path / "below" / "a9a").mkdir(parents=True)
+    assert module("papers.data").at_hand(tmp_path, "a9a") is None
+    (tmp_path / "below" / "w8a").touch()
+    assert module("papers.data").at_hand(tmp_path, "w8a") == tmp_path / "below" / "w8a"
+
+
 def test_an_unknown_part_is_refused(module: Module) -> None:
     with pytest.raises(InputError) as caught:
         module("papers.runner").chosen(["nobody"])
