@@ -478,7 +478,7 @@ def lanczos(
     start : array
         Any non-zero vector, real or complex; it is normalised.
     steps : int
-        k; more than the dimension are cut to it.
+        k, at most the dimension n.
     preconditioner : callable, optional
         v -> C^-1 v on one vector or a batch, Hermitian: steps are made with C^-1 A C^-1.
     reorthogonalisation : {"complete", "selective"}
@@ -496,7 +496,7 @@ def lanczos(
     Raises
     ------
     InputError
-        For another kind of re-orthogonalisation.
+        For more steps than n, and for another kind of re-orthogonalisation.
 
     Notes
     -----
@@ -506,7 +506,7 @@ def lanczos(
     require_choice(get_args(ReOrthogonalisation), reorthogonalisation=reorthogonalisation)
     shape = start.shape
     n = start.size
-    steps = min(steps, n)
+    require_counts(steps=steps, least=1, most=n)
     basis = np.empty((steps, n), dtype=start.dtype)
     diagonal = np.empty(steps)
     off_diagonal = np.empty(max(steps - 1, 0))

@@ -52,7 +52,7 @@ class KeptLanczos:
         spent = Convergence(Status.CONVERGED, 0, 0.0)
         if self._of is None or self._of[0] is not precision:
             self._of = None  # so that two bases are never held at once
-            factors = lanczos(precision, rng.standard_normal(like.shape), self.steps)
+            factors = lanczos(precision, rng.standard_normal(like.shape), min(self.steps, like.size))
             spent = factors.convergence
             if spent.status is Status.BREAKDOWN:
                 raise InputError("Lanczos", "a matrix that is not positive definite", "a proper posterior")

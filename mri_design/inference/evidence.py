@@ -164,7 +164,7 @@ class LogDeterminant:
         values, moments, nodes, weights, drops = [], [], [], [], []
         for _ in range(self.probes):
             signs = rng.choice(np.array([-1.0, 1.0], dtype=like.real.dtype), size=size)
-            factors = lanczos(whitened, signs, self.steps)
+            factors = lanczos(whitened, signs, min(self.steps, size))
             if factors.convergence.status is Status.BREAKDOWN:
                 raise not_positive_definite()
             theta, vectors = scipy.linalg.eigh_tridiagonal(factors.diagonal, factors.off_diagonal)

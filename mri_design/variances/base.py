@@ -392,7 +392,7 @@ class Lanczos:
         factors = lanczos(
             precision,
             start.astype(like.dtype),
-            self.steps,
+            min(self.steps, like.size),
             preconditioner=circulant_inverse(np.sqrt(spectrum)) if self.preconditioned else None,
             reorthogonalisation=self.reorthogonalisation,
         )
