@@ -35,6 +35,8 @@ def main() -> int:
     words = parser.parse_args()
     try:
         parts = chosen(words.part)
+        if words.data and not words.data.is_dir():
+            raise InputError("DATA", str(words.data), "a folder")
         if words.list:
             print(*(f"{one.name}: {one.title} ({one.module.PLACE})" for one in parts), sep="\n")
             return 0

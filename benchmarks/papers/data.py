@@ -48,24 +48,29 @@ def require(folder: Path | None, name: str) -> Path:
         return path
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != SHA256[name]:
-        raise InputError(name, f"SHA-256 {found}", SHA256[name], cure="take the file as LIBSVM distributes it")
+        raise InputError(name, f"SHA-256 {found}", SHA256[name], cure="take the file that the results name")
     return path
 
 
 def read_libsvm(path: Path, features: int) -> tuple[Rows, Labels]:
     """Cases as rows, and their labels, +1 or -1, of a file of LIBSVM's sparse text."""
     labels, columns, values, ends = array("d"), array("i"), array("d"), array("q", [0])
-    with path.open(encoding="ascii") as lines:
+    with path.open(encoding="ascii", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
-            label, *pairs = line.split()
+            label, *pairs = line.split() or [""]
             if label not in {"+1", "-1", "1"}:
                 raise InputError(f"{path.name}, line {number}", label, "a label: +1 or -1")
             labels.append(float(label))
-            for pair in pairs:
-                index, _, value = pair.partition(":")
-                columns.append(int(index) - 1)
-                values.append(float(value))
+            try:
+                for pair in pairs:
+                    index, _, value = pair.partition(":")
+                    columns.append(int(index) - 1)
+                    values.append(float(value))
+            except ValueError:
+                raise InputError(f"{path.name}, line {number}", pair, "FEATURE:VALUE") from None
             ends.append(len(columns))
+    if len(set(labels)) != 2:
+        raise InputError(path.name, f"{len(set(labels))} different labels in {len(labels)} cases", "two, +1 and -1")
     if columns and not 0 <= min(columns) <= max(columns) < features:
         raise InputError(path.name, f"a feature {max(columns) + 1}", f"features 1 to {features}")
     parts = (np.asarray(values), np.asarray(columns), np.asarray(ends))

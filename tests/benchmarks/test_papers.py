@@ -19,6 +19,8 @@ from tests.benchmarks.conftest import BENCHMARKS
 Module = Callable[[str], ModuleType]
 PAPERS = ("tr175", "icml", "khan", "smola", "lewi")
 NAMES = [path.stem for paper in PAPERS for path in sorted((BENCHMARKS / "papers").glob(f"{paper}_*.py"))]
+IDENTITIES = ("tr175_theorem1", "icml_theorems", "icml_updates", "smola_graph")
+"""Experiments all of whose claims hold to rounding at every size."""
 CLAIMS = BENCHMARKS.parent / "results" / "papers" / "claims.csv"
 
 
@@ -29,6 +31,8 @@ def test_an_experiment_runs_at_its_smallest_size(module: Module, tmp_path: Path,
     assert set(one.module.SIZES) == set(runner.SIZES)
     outcome = one.run("tiny", None)
     assert outcome.claims and all(outcome.tables.values())
+    assert name not in IDENTITIES or all(claim.holds for claim in outcome.claims)
+    assert not one.needs or all(claim.holds is None for claim in outcome.claims)
     runner.keep(one, outcome, "tiny", 0.0, tmp_path)
     rows = read_csv_texts(tmp_path / "claims.csv")
     assert [row["part"] for row in rows] == [name] * len(outcome.claims)
@@ -71,7 +75,9 @@ def test_data_sets_are_what_they_are_taken_for(module: Module, tmp_path: Path) -
     with pytest.raises(InputError) as other:
         data.require(tmp_path, "a9a")
     assert other.value.field == "a9a"
-    for text, field in (("2 3:1\n", "labels, line 1"), ("+1 3:1\n-1 124:1\n", "labels")):
+    bad = {"2 3:1\n": "labels, line 1", "+1 3:1\n-1 124:1\n": "labels", "+1 3:1\n+1 4:1\n": "labels", "": "labels"}
+    bad |= {"+1 3:1\n\n": "labels, line 2", "+1 three:1\n": "labels, line 1", "+1 3:\u00e9\n": "labels, line 1"}
+    for text, field in bad.items():
         (tmp_path / "labels").write_text(text)
         with pytest.raises(InputError) as caught:
             data.read_libsvm(tmp_path / "labels", 123)
