@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from mri_design.glm.variational import DecoupledGaussian, VariationalGaussian
 from mri_design.inference.base import Engine, StepInfo
@@ -129,6 +130,11 @@ def races(
     return found
 
 
+def at_stops(some: Sequence[Race]) -> list[float]:
+    """Nats above the best at the printed stop, where a run came to it."""
+    return [race.at_printed_stop for race in some if race.at_printed_stop is not None]
+
+
 def median(values: Sequence[float | None]) -> float | None:
     """None where one is not known."""
     return None if any(v is None for v in values) else float(np.median(np.array(values, dtype=float)))
@@ -152,9 +158,7 @@ def table_of(found: Sequence[Race]) -> list[dict[str, Any]]:
                 "steps": median([len(r.steps) for r in some]),
                 "seconds": median([r.steps[-1][0] for r in some]),
                 f"seconds to {NEAR:g} nats": median([r.seconds for r in some]),
-                "nats above at printed stop, worst": max((r.at_printed_stop or 0.0 for r in some), default=None)
-                if any(r.at_printed_stop is not None for r in some)
-                else None,
+                "nats above at printed stop, worst": max(at_stops(some), default=None),
                 "ended by itself": f"{sum(r.done for r in some)} of {len(some)}",
             }
         )
@@ -168,39 +172,56 @@ def run(data: Path | None, cases: Sequence[Case], limits: Sequence[float]) -> Ou
 
     def draw(figure: Figure) -> None:
         sizes = sorted({race.n for race in found if race.setting == SMOOTH})[:4]
-        for axes, n in zip(figure.subplots(1, len(sizes), squeeze=False)[0], sizes, strict=True):
+        for axes, n in zip(figure.subplots(1, len(sizes), squeeze=False, sharey=True)[0], sizes, strict=True):
             for race in found:
                 if (race.n, race.setting, race.seed) == (n, SMOOTH, 0):
                     spent, bounds = np.array(race.steps).T
                     axes.loglog(spent, np.maximum(bounds - race.best, 1e-6), ".-", markersize=2, label=race.method)
             axes.set(title=f"N = {n}", xlabel="processor seconds")
+            axes.xaxis.set_major_locator(LogLocator(numticks=4))
+            axes.xaxis.set_minor_formatter(NullFormatter())
         figure.axes[0].set_ylabel("negative bound above the best, nats")
-        figure.axes[0].legend(fontsize="x-small")
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(METHODS))
 
     return Outcome({"Methods": table_of(found)}, claims, draw)
 
 
 def optimum_claims(found: Sequence[Race]) -> list[Claim]:
-    """Whether methods that end by themselves end in one place."""
+    """Whether methods that end by themselves end in one place, Decoupled among them."""
     claims = []
     for setting in dict.fromkeys(race.setting for race in found):
-        ended = [race for race in found if race.setting == setting and race.done and race.method != OPPER]
-        opper = [race for race in found if race.setting == setting and race.method == OPPER]
-        gap = max(race.last / race.best - 1 for race in ended)
-        sizes = sorted({race.n for race in ended})
-        short = max((race.last / race.best - 1 for race in opper), default=0.0)
+        here = [race for race in found if race.setting == setting]
+        ended = [race for race in here if race.done]
+        gap, sizes = farthest(ended), sorted({race.n for race in ended})
+        runs, late = list[str](), list[str]()
+        for name in METHODS:
+            own = [race for race in here if race.method == name]
+            short = [race for race in own if not race.done]
+            runs += [f"{name} {len(own) - len(short)} of {len(own)}"]
+            late += [f"{name} {farthest(short):.1e}"] if short else []
+        missing = all(race.method != DECOUPLED for race in ended)
         claims.append(
             Claim(
                 "theorem 4.1 (4)",
                 f"All methods end in the same maximum of the bound: log s = {setting[0]:g}, log sigma = {setting[1]:g}",
                 "one global maximum",
-                f"largest relative gap {gap:.1e} of {len(ended)} runs that ended by themselves, N = {sizes[0]} to "
-                f"{sizes[-1]}; Opper-Archambeau within {short:.1e} at its end",
-                gap < 1e-6,
-                "" if gap < 1e-6 else "A method stopped short of the maximum.",
+                f"largest relative gap {gap:.1e} of the {len(ended)} runs that ended by themselves, N = {sizes[0]} to "
+                f"{sizes[-1]}: {', '.join(runs)}"
+                + (f"; above the best when time was up: {', '.join(late)}" if late else ""),
+                None if missing and gap < 1e-6 else gap < 1e-6,
+                "A method stopped short of the maximum."
+                if gap >= 1e-6
+                else "Decoupled, of which the theorem speaks, did not end by itself."
+                if missing
+                else "",
             )
         )
     return claims
+
+
+def farthest(some: Sequence[Race]) -> float:
+    """Largest relative gap to the best."""
+    return max(race.last / race.best - 1 for race in some)
 
 
 def ratio(found: Sequence[Race], n: int, setting: tuple[float, float], method: str) -> tuple[float, bool]:
@@ -214,6 +235,13 @@ def ratio(found: Sequence[Race], n: int, setting: tuple[float, float], method: s
     return float(np.median(values)), short
 
 
+def fair(found: Sequence[Race], setting: tuple[float, float]) -> bool:
+    """Whether Decoupled was run at every N at which Cholesky was, each time to its end."""
+    sizes = {method: {r.n for r in found if (r.setting, r.method) == (setting, method)} for method in METHODS}
+    done = all(race.done for race in found if (race.setting, race.method) == (setting, DECOUPLED))
+    return done and sizes[CHOLESKY] <= sizes[DECOUPLED]
+
+
 def speed_claims(found: Sequence[Race]) -> list[Claim]:
     """Who is fast."""
     claims = []
@@ -225,8 +253,13 @@ def speed_claims(found: Sequence[Race]) -> list[Claim]:
             sizes = sorted({race.n for race in found if race.setting == setting and race.method == method})
             ratios = {n: ratio(found, n, setting, method) for n in sizes}
             words = ", ".join(f"{'more than ' if short else ''}{r:.2g} (N = {n})" for n, (r, short) in ratios.items())
-            holds = all((r < 1) == faster for r, _ in ratios.values())
-            why = "Our conjugates of the logistic site are found by Newton's method, and outer loops converge linearly."
+            holds = None if faster and not fair(found, setting) else all((r < 1) == faster for r, _ in ratios.values())
+            why = "Outer loops converge linearly."
+            if holds is None:
+                why = (
+                    f"Not run beyond N = {sizes[-1]} and not always to its end; most of its time goes "
+                    "into our Newton iteration for the conjugates of the logistic site."
+                )
             claims.append(
                 Claim(
                     PLACE,
@@ -247,11 +280,9 @@ def figure_claims(data: Path | None, found: Sequence[Race]) -> list[Claim]:
     spread = float(np.abs(K - np.eye(n)).sum(0).max())
     per_case = [race.best / race.n for race in found if race.setting == PRINTED]
     axes = ", ".join(f"{low / size:.2f} to {high / size:.2f} N" for size, (low, high) in AXES.items())
-    stops = {
-        name: max((race.at_printed_stop or 0.0 for race in found if race.method == name), default=0.0)
-        for name in METHODS
-    }
-    worst = max(stops[name] for name in (CHOLESKY, DECOUPLED, OPPER))
+    stops = {name: at_stops([race for race in found if race.method == name]) for name in METHODS}
+    never = {name: problems_without_stop([race for race in found if race.method == name]) for name in METHODS}
+    worst = max((nats for name in (CHOLESKY, DECOUPLED, OPPER) for nats in stops[name]), default=None)
     large = [race for race in found if race.n == max(r.n for r in found) and race.method in (NATURAL, CHOLESKY)]
     gap = max(race.last / race.best - 1 for race in large)
     return [
@@ -260,7 +291,7 @@ def figure_claims(data: Path | None, found: Sequence[Race]) -> list[Claim]:
             "At log s = -1 and log sigma = 4 the kernel is ill conditioned",
             "ill conditioned",
             f"condition number at most 1 + {2 * spread:.0e} for pixels in (-1, 1), N = {n}",
-            spread > 0.5,
+            True if spread > 0.5 else None,
             "" if spread > 0.5 else "Every digit is on its own: other pixels or another s must have been used.",
         ),
         Claim(
@@ -276,9 +307,15 @@ def figure_claims(data: Path | None, found: Sequence[Race]) -> list[Claim]:
             "A change of the bound below 1e-4 tells that a method has converged",
             "used to stop",
             "nats above the best at such a step, worst: "
-            + ", ".join(f"{name} {f'{nats:.2g}' if nats == nats else 'not reached'}" for name, nats in stops.items()),
-            bool(worst < 0.01),
-            "" if worst < 0.01 else "Methods that creep change the bound by less long before they arrive.",
+            + ", ".join(
+                f"{name} {f'{max(nats):.2g}' if nats else 'unknown'}{never[name]}" for name, nats in stops.items()
+            ),
+            None if worst is None else worst < 0.01,
+            "No run came to such a step."
+            if worst is None
+            else ""
+            if worst < 0.01
+            else "Methods that creep change the bound by less long before they arrive.",
         ),
         Claim(
             "section 6, beyond figure 1",
@@ -290,3 +327,10 @@ def figure_claims(data: Path | None, found: Sequence[Race]) -> list[Claim]:
             "" if gap < 1e-6 else "One of them stopped short.",
         ),
     ]
+
+
+def problems_without_stop(some: Sequence[Race]) -> str:
+    """In words: problems on which no run of a method came to the printed stop."""
+    problems = {(race.setting, race.n) for race in some}
+    came = {(race.setting, race.n) for race in some if race.at_printed_stop is not None}
+    return f" (not reached on {len(problems - came)} of {len(problems)} problems)" if problems - came else ""

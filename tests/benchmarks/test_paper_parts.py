@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from mri_design.errors import InputError
+from mri_design.glm.variational import VariationalGaussian
+from mri_design.variances.base import Exact
 
 Module = Callable[[str], ModuleType]
 RNG = np.random.default_rng(0)
@@ -103,3 +105,14 @@ def test_a_whole_incomplete_cholesky_factor_gives_the_kernel(module: Module) -> 
     with pytest.raises(InputError) as caught:
         module("papers.kernels").incomplete_cholesky(rows, 61)
     assert caught.value.field == "rank"
+
+
+def test_the_bound_has_one_optimum_over_cholesky_factors_and_by_natural_gradients(module: Module) -> None:
+    digits, told = module("papers.digits"), list[float]()
+    points, labels = digits.digits(None, 12, 0)
+    model = digits.classification(digits.kernel(points, 100.0, 1.0), labels)
+    engine = VariationalGaussian(Exact(), tolerance=1e-8, iterations=300)
+    wanted = engine.infer(model, np.random.default_rng(0))
+    found = digits.cholesky(model, np.random.default_rng(0), told.append, tolerance=1e-8)
+    assert told[-1] == pytest.approx(wanted.criterion[-1] / 2, rel=1e-6)
+    np.testing.assert_allclose(found[:12], wanted.mean, atol=1e-5)
