@@ -105,7 +105,7 @@ def measure(kind: str, n: int, m: int, scales: tuple[float, ...], seed: int) -> 
         rows.append(score(kind, method, u, mean, sd, int(np.sum(mean == 0))))
         if method == "Laplace":
             weight = np.full(n, SIGMA * 10 * scale * SIGMA)
-            lasso = weighted_lasso(X.T @ X, X.T @ y, weight, np.zeros(n))
+            lasso, _ = weighted_lasso(X.T @ X, X.T @ y, weight, np.zeros(n))
             rows.append(score(kind, "Laplace, MAP", u, lasso, np.zeros(n), int(np.sum(lasso == 0))))
     others = [automatic_relevance(X, y, SIGMA**2, start=rng.exponential(size=n)) for _ in range(3)]
     facts = {

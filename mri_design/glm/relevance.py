@@ -45,7 +45,7 @@ class Relevance:
     criterion : tuple of float
         phi after each outer loop: it never rises.
     convergence : Convergence
-        ``residual`` is the last decrease of phi.
+        ``residual`` is the last decrease of phi; not converged, too, where the last inner problem was not.
     """
 
     mean: Array
@@ -99,70 +99,114 @@ def automatic_relevance(
     variance, count = positive_number("noise_variance", noise_variance), len(rows)
     require_counts(outer_iterations=outer_iterations, least=1)
     require_numbers(tolerance=tolerance)
-    if np.linalg.matrix_rank(rows) < count:
-        raise InputError("B", "rows that depend on each other", "independent rows", "Use sites that are densities.")
     widths = number_array(
         "start", np.ones(count) if start is None else start, wanted=f"{count} numbers", shape=(count,)
     )
     if not (np.isfinite(widths).all() and (widths >= 0).all()):
         raise InputError("start", str(widths.min()), "numbers from 0 on")
-    unseen = scipy.linalg.null_space(rows)
-    seen_by_X = X @ unseen
-    if np.linalg.matrix_rank(seen_by_X, tol=ROUNDING * float(np.linalg.norm(X))) < unseen.shape[1]:
-        raise InputError("X and B", "a direction that neither sees", "measurements of all that B does not see")
-    to_v = np.linalg.pinv(seen_by_X)
-    inverse = np.linalg.pinv(rows)
-    T = inverse - unseen @ (to_v @ (X @ inverse))
-    columns, data = X @ T, y - seen_by_X @ (to_v @ y)
-    constant = float(np.linalg.slogdet(seen_by_X.T @ seen_by_X)[1] + np.linalg.slogdet(rows @ rows.T)[1])
-
-    def tangent(gamma: Array) -> tuple[Array, float, Array]:
-        """z, phi and K^-1 X."""
-        factor = scipy.linalg.cho_factor(np.eye(m) + (columns * gamma) @ columns.T, lower=True)
-        solved = scipy.linalg.cho_solve(factor, columns)
-        fit = float(data @ scipy.linalg.cho_solve(factor, data)) / variance
-        return np.einsum("mi,mi->i", columns, solved), constant + 2 * np.log(np.diag(factor[0])).sum() + fit, solved
-
-    gram, pull, s = columns.T @ columns, columns.T @ data, np.zeros(count)
-    z, phi, solved = tangent(widths)
+    problem = eliminate(X, y, rows)
+    columns, data = problem.columns, problem.data
+    gram, correlations, s = columns.T @ columns, columns.T @ data, np.zeros(count)
+    z, phi, solved = problem.tangent(widths, variance)
     trace, status, loop = [phi], Status.MAX_ITERATIONS, 0
     for loop in range(1, outer_iterations + 1):  # noqa: B007 (reported)
         weights = np.sqrt(variance * z)
-        s = weighted_lasso(gram, pull, weights, s)
+        s, inner = weighted_lasso(gram, correlations, weights, s)
         widths = np.abs(s) / np.where(weights > 0, weights, 1)
-        z, phi, solved = tangent(widths)
-        trace.append(float(phi))
+        z, phi, solved = problem.tangent(widths, variance)
+        trace.append(phi)
         if trace[-2] - phi < tolerance:
-            status = Status.CONVERGED
+            status = inner.status
             break
-    inner = np.diag(widths) - (widths[:, None] * (columns.T @ solved)) * widths
-    of_v = unseen @ np.linalg.pinv(seen_by_X.T @ seen_by_X) @ unseen.T
-    mean = T @ (widths * (solved.T @ data)) + unseen @ (to_v @ y)
-    convergence = Convergence(status, loop, trace[-2] - trace[-1])
-    return Relevance(mean, variance * (T @ inner @ T.T + of_v), widths, z, tuple(trace[1:]), convergence)
+    of_s = np.diag(widths) - (widths[:, None] * (columns.T @ solved)) * widths
+    mean = problem.from_s @ (widths * (solved.T @ data)) + problem.offset
+    covariance = variance * (problem.from_s @ of_s @ problem.from_s.T + problem.unseen_inverse)
+    return Relevance(mean, covariance, widths, z, tuple(trace[1:]), Convergence(status, loop, trace[-2] - trace[-1]))
 
 
-def weighted_lasso(gram: Array, pull: Array, weights: Array, start: Array) -> Array:
-    """The s that minimises s^T G s / 2 - c^T s + sum_i weights_i |s_i|, with exact zeros.
+@dataclass(frozen=True)
+class Elimination:
+    """The regression on s that is left where v, what B does not see, is eliminated.
+
+    Parameters
+    ----------
+    columns, data : arrays, shapes (m, q) and (m,)
+        Columns x_i of s, and y, both without what v explains.
+    from_s, offset : arrays, shapes (n, q) and (n,)
+        The best u for given s is ``from_s @ s + offset``.
+    unseen_inverse : array, shape (n, n)
+        Cov[u | s] / sigma^2.
+    constant : float
+        Part of phi that does not depend on gamma.
+    """
+
+    columns: Array
+    data: Array
+    from_s: Array
+    offset: Array
+    unseen_inverse: Array
+    constant: float
+
+    def tangent(self, gamma: Array, variance: float) -> tuple[Array, float, Array]:
+        """z, phi and K^-1 times the columns."""
+        K = np.eye(len(self.data)) + (self.columns * gamma) @ self.columns.T
+        factor = scipy.linalg.cho_factor(K, lower=True)
+        solved = scipy.linalg.cho_solve(factor, self.columns)
+        fit = float(self.data @ scipy.linalg.cho_solve(factor, self.data)) / variance
+        phi = self.constant + 2 * float(np.log(np.diag(factor[0])).sum()) + fit
+        return np.einsum("mi,mi->i", self.columns, solved), phi, solved
+
+
+def eliminate(X: Array, y: Array, B: Array) -> Elimination:
+    """Write u as B^+ s + N v, N an orthonormal basis of what B does not see, with the best v for every s.
+
+    Raises
+    ------
+    InputError
+        For rows of B that depend on each other, or a direction that neither X nor B sees.
+    """
+    if np.linalg.matrix_rank(B) < len(B):
+        raise InputError("B", "rows that depend on each other", "independent rows", "Use sites that are densities.")
+    N, inverse = scipy.linalg.null_space(B), np.linalg.pinv(B)
+    seen_by_X = X @ N
+    if np.linalg.matrix_rank(seen_by_X, tol=ROUNDING * float(np.linalg.norm(X))) < N.shape[1]:
+        raise InputError("X and B", "a direction that neither sees", "measurements of all that B does not see")
+    to_v, gram = np.linalg.pinv(seen_by_X), seen_by_X.T @ seen_by_X
+    from_s = inverse - N @ (to_v @ (X @ inverse))
+    constant = float(np.linalg.slogdet(gram)[1] + np.linalg.slogdet(B @ B.T)[1])
+    return Elimination(
+        X @ from_s, y - seen_by_X @ (to_v @ y), from_s, N @ (to_v @ y), N @ np.linalg.pinv(gram) @ N.T, constant
+    )
+
+
+def weighted_lasso(
+    gram: Array, correlations: Array, weights: Array, start: Array, steps: int = LASSO_STEPS
+) -> tuple[Array, Convergence]:
+    """The s that minimises s^T G s / 2 - c^T s + sum_i weights_i |s_i|, with exact zeros, and how the search ended.
 
     One coefficient joins those that are not zero at a time, and the equations of these are solved, up to where a sign
-    would change: feature-sign search (Lee, Battle, Raina & Ng, NIPS 19, 2007).
+    would change: feature-sign search (Lee, Battle, Raina & Ng, NIPS 19, 2007). The residual is the largest violation
+    of the conditions of the minimum; without convergence after ``steps`` s is not yet the minimum.
     """
-    s, small = start.copy(), ROUNDING * max(float(np.abs(pull).max(initial=0)), np.finfo(float).tiny)
-    for _ in range(LASSO_STEPS):
-        signs, gradient = np.sign(s), gram @ s - pull
-        if np.abs(gradient + weights * signs)[signs != 0].max(initial=0) <= small:
-            excess = np.where(signs == 0, np.abs(gradient) - weights, -1)
+    s, small = start.copy(), ROUNDING * max(float(np.abs(correlations).max(initial=0)), np.finfo(float).tiny)
+    status, step, violation = Status.MAX_ITERATIONS, 0, np.inf
+    for step in range(1, steps + 1):  # noqa: B007 (reported)
+        signs, gradient = np.sign(s), gram @ s - correlations
+        unsolved = float(np.abs(gradient + weights * signs)[signs != 0].max(initial=0))
+        excess = np.where(signs == 0, np.abs(gradient) - weights, 0)
+        violation = max(unsolved, float(excess.max(initial=0)))
+        if violation <= small:
+            status = Status.CONVERGED
+            break
+        if unsolved <= small:
             new = int(excess.argmax())
-            if excess[new] <= small:
-                break
             signs[new] = -np.sign(gradient[new])
         on = np.flatnonzero(signs)
-        goal = np.linalg.lstsq(gram[np.ix_(on, on)], (pull - weights * signs)[on])[0]
+        goal = np.linalg.lstsq(gram[np.ix_(on, on)], (correlations - weights * signs)[on])[0]
         turns = np.flatnonzero(s[on] * goal < 0)
         lengths = s[on][turns] / (s[on] - goal)[turns]
         length = lengths.min(initial=1.0)
         s[on] += length * (goal - s[on])
         if length < 1:
             s[on[turns[lengths.argmin()]]] = 0
-    return s
+    return s, Convergence(status, step, violation)

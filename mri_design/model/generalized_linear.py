@@ -125,7 +125,7 @@ class SiteBlock:
         Raises
         ------
         InputError
-            For a C of another shape, or one that is not positive definite.
+            For an axis that the coefficients do not have, or a C of another shape or not positive definite.
 
         Notes
         -----
@@ -135,6 +135,8 @@ class SiteBlock:
         and the fit fall as the others rise to that.
         """
         field, shape = f"block {name!r}: covariance", analysis.out_shape
+        if axis not in range(-len(shape), len(shape)):
+            raise InputError(f"block {name!r}: axis", str(axis), f"{-len(shape)} to {len(shape) - 1}")
         side, others = shape[axis], tuple(np.delete(shape, axis).tolist())
         given = number_array(field, covariance, wanted=f"a matrix ({side}, {side}), or one for each of {others}")
         if given.shape not in ((side, side), (*others, side, side)):

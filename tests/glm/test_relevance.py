@@ -71,11 +71,19 @@ def test_other_analysis_operators_are_those_of_dense_matrices():
 def test_the_weighted_lasso_satisfies_its_conditions():
     rng = np.random.default_rng(0)
     X, y, weights = rng.standard_normal((20, 50)), rng.standard_normal(20), rng.uniform(1, 6, 50)
-    s = weighted_lasso(X.T @ X, X.T @ y, weights, np.zeros(50))
+    s, convergence = weighted_lasso(X.T @ X, X.T @ y, weights, np.zeros(50))
+    assert convergence.converged
     slope, on = X.T @ (y - X @ s), s != 0
     assert 0 < on.sum() < 20
     np.testing.assert_allclose(slope[on], (weights * np.sign(s))[on], atol=1e-9)
     assert (np.abs(slope) <= weights + 1e-9).all()
+
+
+def test_a_weighted_lasso_that_runs_out_of_steps_says_so():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 50)), rng.standard_normal(20)
+    _, convergence = weighted_lasso(X.T @ X, X.T @ y, np.ones(50), np.zeros(50), steps=3)
+    assert not convergence.converged and convergence.iterations == 3 and convergence.residual > 0
 
 
 def test_what_has_no_minimum_is_refused():

@@ -89,3 +89,9 @@ def test_blocks_that_are_not_positive_definite_are_refused():
     for matrix in (np.array([[1.0, 2.0], [2.0, 1.0]]), np.eye(3), np.full((5, 2, 2), np.nan), np.ones((4, 2, 2))):
         with refused("block 'pairs': covariance"):
             md.SiteBlock.on_vectors("pairs", B, Laplace(1.0), matrix)
+
+
+@pytest.mark.parametrize("axis", [2, -3, 0.5])
+def test_vectors_lie_along_an_axis_of_the_coefficients(axis):
+    with refused("block 'pairs': axis"):
+        md.SiteBlock.on_vectors("pairs", Identity((2, 5), is_complex=False), Laplace(1.0), np.eye(2), axis=axis)
