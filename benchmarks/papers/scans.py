@@ -24,6 +24,9 @@ HEADS = "img_3T_complex.npz"
 PHANTOMS = ("phantom:t2w", "phantom:t1w", "phantom:t1w-6a")
 LOCAL = load_recipe("local")
 POWERS = (1, 2, 3, 4, 6, 8)
+OUTPERFORM = "strongly outperform choices advocated by compressed sensing theory"
+"""What section 1 of TR-175 says of its designs."""
+NO_DENSITY = "The report compares with no tuned density."
 
 
 def slices(
@@ -96,8 +99,8 @@ def tuned_density(
     return min((family.format(power) for family in families for power in POWERS), key=error)
 
 
-def verdict(real: bool, holds: bool, because: str) -> tuple[bool | None, str]:
+def verdict(real: bool, holds: bool | None, because: str) -> tuple[bool | None, str]:
     """A claim's verdict and its reason; phantoms, whose phase is drawn, decide nothing about images of a scanner."""
     if not real:
         return None, "Phantoms with a drawn phase, in place of heads, decide nothing about images of a scanner."
-    return bool(holds), "" if holds else because
+    return None if holds is None else bool(holds), "" if holds else because

@@ -280,6 +280,6 @@ def draw(figure: Figure, regressions: list[Row], images: list[Row]) -> None:
     """Errors of every data set."""
     for place, rows, title in zip(figure.subplots(1, 2), (regressions, images), ("regressions", "images"), strict=True):
         for kind in KINDS:
-            place.plot([row["relative error"] for row in rows if row["kind"] == kind], "o-", label=kind, ms=4)
+            place.plot([row["relative error"] for row in rows if row["kind"] == kind], "o", label=kind, ms=4)
         place.set(title=title, xlabel="data set", ylabel="relative error")
     place.legend(fontsize=7)

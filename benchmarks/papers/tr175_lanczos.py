@@ -82,7 +82,7 @@ def measure(side: int, steps: tuple[int, ...], seed: int) -> list[Row]:
                 "work": factors.deflations,
                 "seconds": seconds,
                 "largest overlap": float(np.abs(Q.conj() @ Q.T - np.eye(len(Q))).max()),
-                "z from complete": float(np.abs(z / complete - 1).max()),
+                "z from complete": "" if before else float(np.abs(z / complete - 1).max()),
                 "error of z": float(np.median(np.abs(z / truth - 1))),
                 "error of log|A|": 2 * factors.log_determinant() + (shift if before else 0.0) - log_determinant,
             }
@@ -121,14 +121,21 @@ def run(data: Path | None, side: int, steps: tuple[int, ...], seeds: int) -> Out
     share = max(
         b["work"] / a["work"] for one in each for a, b in pairwise(one) if a["k"] == k and b["kind"] == "selective"
     )
-    faster = at["complete"]["seconds"] / at["selective"]["seconds"]
+    timed = {
+        step: tuple(
+            next(row["seconds"] for row in rows if (row["k"], row["kind"]) == (step, kind))
+            for kind in ("selective", "complete")
+        )
+        for step in sorted({k, max(steps)})
+    }
+    faster = all(0.5 < ours / complete < 1 for ours, complete in timed.values())
     error = {kind: row["error of z"] for kind, row in at.items()}
     most = max(steps)
     last = next(row for row in rows if row["k"] == most and row["kind"] == "complete")
     claims = [
         Claim(
             "appendix B.1",
-            "Against converged Ritz vectors alone, Lanczos gives the same variances",
+            "Re-orthogonalised against converged Ritz vectors alone, Lanczos gives the same variances",
             "not said how nearly",
             f"z within {worst['z from complete']:.1e}, overlaps to {worst['largest overlap']:.1e} up to k = {k}",
             bool(worst["z from complete"] < 1e-6),
@@ -136,20 +143,29 @@ def run(data: Path | None, side: int, steps: tuple[int, ...], seeds: int) -> Out
         ),
         Claim(
             "appendix B.1",
-            "Selective re-orthogonalisation takes less work than complete, but not drastically less on images",
+            "Selective re-orthogonalisation is faster than complete, but not drastically on images",
             "faster, not drastically",
+            "; ".join(
+                f"{ours:.3g} s against {complete:.3g} s at k = {step}" for step, (ours, complete) in timed.items()
+            ),
+            faster,
+            "" if faster else "It reads fewer vectors, but our program does not save the time that they take.",
+        ),
+        Claim(
+            "appendix B.1",
+            "Selective re-orthogonalisation reads fewer vectors than complete, at most half as many",
+            "less work, no number",
             f"{share:.2f} of the work at k = {k} (worst of {seeds}), looking for lost orthogonality included",
-            bool(0.5 < share < 1),
-            "Ritz vectors that are kept are mostly left alone: a recurrence says when one comes back, which the report "
-            "does not mention.",
+            bool(share <= 0.5),
+            "" if share <= 0.5 else "Looking for lost orthogonality reads too many.",
         ),
         Claim(
             "appendix B.1",
             "Eigendecompositions of T dominate the time of selective re-orthogonalisation where it pauses often",
             "dominating if at almost every step",
-            f"pausing at every fourth step, {1 / faster:.2f} of the time of the complete one, n = {side}²",
-            bool(faster < 1 / share),
-            "" if faster < 1 / share else "The time falls as the work does.",
+            f"pausing at every fourth step, {timed[k][0] / timed[k][1]:.2f} of the time of the complete one at k = {k}",
+            None,
+            "We timed whole runs, not the eigendecompositions in them.",
         ),
         Claim(
             "section 4.5",
@@ -175,8 +191,8 @@ def run(data: Path | None, side: int, steps: tuple[int, ...], seeds: int) -> Out
             "an estimate that the algorithms do not need",
             f"off by {at['complete']['error of log|A|']:.0f} at k = {k}, preconditioned by "
             f"{at['preconditioned']['error of log|A|']:.1f}, of 2n = {2 * side**2} directions",
-            bool(abs(at["preconditioned"]["error of log|A|"]) < 0.01 * 2 * side**2),
-            "" if abs(at["preconditioned"]["error of log|A|"]) < 0.01 * 2 * side**2 else "k is too small for either.",
+            None,
+            "The report says that this can be done and is not critical, and states no accuracy.",
         ),
     ]
     return Outcome({"Medians": rows}, claims, lambda figure: draw(figure, rows))

@@ -86,7 +86,6 @@ def run(data: Path | None, grid: int, steps: tuple[int, ...], loops: int, seeds:
     draws = "perturb-and-solve, 8 draws"
     tenth = min(steps, key=lambda k: abs(k - grid**2 / 10))
     some = f"Lanczos, k = {tenth}"
-    falls = gaps[some][-1] <= gaps[some][0]
     claims = [
         Claim(
             "4.5",
@@ -131,10 +130,10 @@ def run(data: Path | None, grid: int, steps: tuple[int, ...], loops: int, seeds:
             "4.5",
             "With estimates by Lanczos the criterion falls rapidly, then jitters around a value",
             "falls, then jitters",
-            f"{some}: exact phi is {gaps[some][0]:.1e} above its minimum after one loop, {gaps[some][-1]:.1e} after "
-            f"{loops}; exact variances: {gaps['exact by columns'][-1]:.1e}",
-            falls,
-            "" if falls else "Variances that are too small drive phi up again; it comes to rest above where it began.",
+            f"{some}: exact phi, not the approximate phi_z, is {gaps[some][0]:.1e} above its minimum after one loop, "
+            f"{gaps[some][-1]:.1e} after {loops}; exact variances: {gaps['exact by columns'][-1]:.1e}",
+            None,
+            "The report speaks of the approximate phi_z; we evaluated exact phi, for one k.",
         ),
     ]
     table = [{"estimator": name, **{f"loop {i + 1}": gap for i, gap in enumerate(row)}} for name, row in gaps.items()]
