@@ -24,7 +24,7 @@ HEADS = "img_3T_complex.npz"
 PHANTOMS = ("phantom:t2w", "phantom:t1w", "phantom:t1w-6a")
 LOCAL = load_recipe("local")
 POWERS = (1, 2, 3, 4, 6, 8)
-OUTPERFORM = "strongly outperform choices advocated by compressed sensing theory"
+OUTPERFORM = "much better than the designs that compressed sensing theory advises"
 """What section 1 of TR-175 says of its designs."""
 NO_DENSITY = "The report compares with no tuned density."
 
