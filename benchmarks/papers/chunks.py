@@ -20,6 +20,7 @@ from . import data as sets
 
 Values = NDArray[np.float64]
 SIMULATED = "simulated data stand in for Adult and Web at this size"
+UNSTATED = "The paper does not say when it takes sweeps for converged, and the number of sweeps depends on it."
 
 
 def cases_of(folder: Path | None, name: str, count: int, seed: int = 0) -> tuple[sets.Rows, sets.Labels]:

@@ -6,6 +6,7 @@ the matrix of eigenvectors, the other two stay factors, since a query needs prod
 first trials from the prior N(0, I), where unexplored directions share their eigenvalue and deflate; and the trials
 after 2 n queries of the design that is optimal in the long run, where the eigenvalues have all come apart. Poisson
 responses of rate exp(x^T theta), theta one period of a sine. Processor milliseconds of one thread, means over trials.
+Exponents are fitted to n of 500 and more, where they tell n^2 from n^3: below, a fixed cost of each trial hides both.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ PLACE = "figure 1 (b) and the section on the optimal example"
 SIZES = {
     "tiny": {"sizes": (20, 40), "trials": 5, "later": 3, "exact": 30},
     "small": {"sizes": (50, 100, 200, 300), "trials": 30, "later": 4, "exact": 60},
-    "full": {"sizes": (100, 200, 300, 500, 700, 1000), "trials": 100, "later": 9, "exact": 300},
+    "full": {"sizes": (100, 200, 300, 500, 700, 1000, 1500, 2000), "trials": 100, "later": 9, "exact": 300},
 }
-POWER, RESPONSE = 4.0, PoissonResponse()
+POWER, RESPONSE, LARGE = 4.0, PoissonResponse(), 500
 Values = NDArray[np.float64]
 PARTS = ("update", "eigenvectors of C", "eigenvalues of A", "search")
 
@@ -196,9 +197,20 @@ def accuracy(n: int, trials: int) -> dict[str, float]:
 
 
 def exponent(rows: Sequence[dict], column: str) -> float:
-    """Slope of log time against log n."""
-    n, values = (np.log([row[name] for row in rows]) for name in ("n", column))
-    return float(np.polyfit(n, values, 1)[0])
+    """Slope of log time against log n, of n of 500 and more; NaN where there are fewer than three."""
+    n, values = (np.log([row[name] for row in rows if row["n"] >= LARGE]) for name in ("n", column))
+    return float(np.polyfit(n, values, 1)[0]) if len(n) > 2 else float("nan")
+
+
+def growth(what: str, regime: str, found: float, eigh: float, also: str = "") -> Claim:
+    """Whether a time grows as n^2: an exponent of 1.8 to 2.2, or less, which bears out the order of growth only."""
+    size = f"exponent {found:.2f}, of a query by eigh {eigh:.2f}, from n = {LARGE}"
+    if not np.isfinite(found):
+        return Claim("figure 1 (b)", f"{what} grows as n^2, {regime}", "a polynomial of degree 2 fits", size, None,
+                     f"There are fewer than three sizes of {LARGE} and more.")  # fmt: skip
+    size += "; no steeper than n^2, but flatter at these n" * (found < 1.8)
+    return Claim.checked("figure 1 (b)", f"{what} grows as n^2, {regime}", "a polynomial of degree 2 fits", size,
+                         found <= 2.2, f"It is steeper than n^2{also}.")  # fmt: skip
 
 
 def run(data: Path | None, sizes: tuple[int, ...], trials: int, later: int, exact: int) -> Outcome:
@@ -221,17 +233,16 @@ def run(data: Path | None, sizes: tuple[int, ...], trials: int, later: int, exac
     last, end = early[-1], late[-1]
     gains = [row["query by eigh ms"] / (row["eigen ms"] + row["search ms"]) for row in (last, end)]
     check = Claim.checked
-    total, eigen, search = (slopes[name] for name in names[:3])
+    total, eigen, search, _, eigh, _ = slopes.values()
+    regimes = (f"in the first {trials} trials, where eigenvalues deflate", "after 2 n trials, where none does")
+    apart = ": where none deflates, eigenvectors take products of n x n matrices, and the target of n^2 is missed"
     claims = [
-        check("figure 1 (b)", "the time of a whole trial grows as n^2", "a polynomial of degree 2 fits",
-              f"exponent {total[0]:.2f} in the first {trials} trials, {total[1]:.2f} after 2 n, n = {sizes[0]} to "
-              f"{sizes[-1]}", max(total) <= 2.2, "An exponent is above 2.2."),
-        check("figure 1 (b)", "so does the part of the eigenvectors", "degree 2",
-              f"exponent {eigen[0]:.2f} in the first trials, {eigen[1]:.2f} after 2 n", max(eigen) <= 2.2,
-              "Once the eigenvalues have come apart, products of n x n matrices take over as n grows."),
-        check("figure 1 (b)", "the search over queries grows linearly", "degree 1",
-              f"exponent {search[0]:.2f} in the first trials, {search[1]:.2f} after 2 n", max(search) <= 1.2,
-              "It grows faster."),
+        *(growth("the time of a whole trial", *each, apart) for each in zip(regimes, total, eigh, strict=True)),
+        *(growth("the time for eigenvectors", *each, apart) for each in zip(regimes, eigen, eigh, strict=True)),
+        Claim("figure 1 (b)", "the time of the search over queries grows at most linearly", "a polynomial of degree 1 "
+              "fits", f"exponent {search[0]:.2f} in the first {trials} trials, {search[1]:.2f} after 2 n, from n = "
+              f"{LARGE}", bool(max(search) <= 1.2) if np.isfinite(search[0]) else None,
+              "" if max(search) <= 1.2 else "It grows faster, or there are fewer than three sizes so large."),
         check("figure 1 (b)", "at n = 200 a trial takes less than a tenth of a second", "< 100 ms, 2.8 GHz Xeon",
               f"{at['update + query ms']:.1f} ms at n = {at['n']}", at["update + query ms"] < 100, "It takes longer."),
         check("section on the optimal example", "deflation leaves O(n^2) on average, while directions are unexplored",
@@ -255,10 +266,13 @@ def run(data: Path | None, sizes: tuple[int, ...], trials: int, later: int, exac
               f"after {exact} trials: covariance off by {errors['covariance']:.1e}, orthogonality "
               f"{errors['orthogonality']:.1e}, eigenvalues of A {errors['eigenvalues of A']:.1e}",
               max(errors[k] for k in ("covariance", "orthogonality", "eigenvalues of A")) <= 1e-10, "Errors add up."),
-        check("equation (16)", "queries from them are the best ones", "implied",
+        check("equation (16)", "queries from updated eigenvectors are the best ones", "implied",
               f"score lost at most {errors['score lost']:.1e}", errors["score lost"] <= 1e-8, "Scores are lost."),
     ]  # fmt: skip
-    fits = [{"part": name, "first trials": a, "after 2 n": b} for name, (a, b) in slopes.items()]
+    fits = [
+        {"part": name, "first trials": a if np.isfinite(a) else None, "after 2 n": b if np.isfinite(b) else None}
+        for name, (a, b) in slopes.items()
+    ]
 
     def draw(figure: Figure) -> None:
         for axes, rows in zip(figure.subplots(1, 2, sharey=True), (early, late), strict=True):
@@ -271,7 +285,7 @@ def run(data: Path | None, sizes: tuple[int, ...], trials: int, later: int, exac
 
     columns = [k for k in early[0] if "ms" not in k]
     tables = {
-        "Exponents in n": fits,
+        f"Exponents in n, from n = {LARGE}": fits,
         "Milliseconds of a trial": [
             {k: row[k] for k in row if k in ("regime", "n") or "ms" in k} for row in early + late
         ],

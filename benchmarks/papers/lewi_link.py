@@ -173,20 +173,21 @@ def run(data: Path | None, draws: int, levels: int, n: int, trials: int, seeds: 
         check("equation (9)", "the objective depends on mean and variance of the projection only",
               "a two-dimensional integral", f"simulation in {n} unknowns differs by {max(apart):.1f} standard errors "
               "at most", max(apart) < 4, "Simulation and integral differ."),
-        check("section on the objective", "it may be computed beforehand on a region of (mu, sigma^2)",
+        check("section on the objective", "the objective may be computed beforehand on a region of (mu, sigma^2)",
               "greatly reduces the time", f"a table of {levels} x {levels} is off by {off:.1e} at most and "
               f"{(middle - began) / max(ended - middle, 1e-9):.0f} times as fast", off <= 0.01,
               "The table is too coarse."),
-        check("equation (5)", "it ranks queries as their mutual information does", "the objective",
+        check("equation (5)", "the objective ranks queries as their mutual information does", "the objective",
               f"rank correlation {agreement:.4f} over 400 random means and variances", agreement > 0.99,
               "Ranks differ."),
-        check("equation (9)", "and is near it where the variance is small", "asymptotically",
+        check("equation (9)", "the objective is near the mutual information where the variance is small",
+              "asymptotically",
               f"ratio {ratios[small].min():.2f} to {ratios[small].max():.2f} below 0.01, {ratios.min():.2f} to "
               f"{ratios.max():.2f} overall", abs(ratios[small] - 1).max() < 0.05, "It is not."),
         check("section on the optimal example", "the largest variance is best for suitable responses",
               "where D is convex in eps", f"for softplus a search along that edge loses {max(lost):.1e} at most",
               max(lost) <= 1e-6, "The edge alone loses some."),
-        check("results", "infomax beats independent queries for this link, too", "in general",
+        check("results", "infomax beats independent queries for a link that is not canonical, too", "in general",
               f"squared error {errors['infomax']:.3g} against {errors['independent']:.3g} after {trials} trials, "
               f"{seeds} seeds", errors["infomax"] < errors["independent"], "It does not."),
     ]  # fmt: skip

@@ -118,10 +118,10 @@ def run(data: Path | None, cases: int, chunks: tuple[int, ...], seeds: int) -> O
         check("section 5", "one serial sweep beats one parallel sweep, as it uses what others have found", "better in "
               "general", f"distance {said}: " + ", ".join(f"{a:.2g}" for a in serial) + " serial",
               all(s < p for s, p in zip(serial, first, strict=True)), "Not at every size."),
-        check("section 6", "simple averaging seems to work in practice", "works",
-              f"log loss above the mode's {said}: average " + ", ".join(f"{a:.4f}" for a in average)
-              + "; committee " + ", ".join(f"{a:.4f}" for a in losses),
-              max(average) < 0.01, "Averages of many small members' modes predict worse by more than 0.01."),
+        Claim("section 6", "simple averaging of machines trained on parts of the data works in practice", "works, said "
+              "of SVMs", f"log loss above the mode's {said}: average " + ", ".join(f"{a:.4f}" for a in average)
+              + "; committee " + ", ".join(f"{a:.4f}" for a in losses), None,
+              "The paper says it of support vector machines; these are modes of logistic regression."),
     ]  # fmt: skip
 
     def draw(figure: Figure) -> None:

@@ -23,7 +23,7 @@ from mri_design.inference import WarmStart
 from mri_design.operators import Dense, RowsOnDisk
 from mri_design.sites import Gaussian, Hinge, Tilted
 
-from .chunks import Trace, Values, cases_of, logistic_model, newton_on_all, traced
+from .chunks import UNSTATED, Trace, Values, cases_of, logistic_model, newton_on_all, traced
 from .kernels import incomplete_cholesky
 from .runner import Claim, Outcome
 
@@ -246,12 +246,12 @@ def run(data: Path | None, cases: int, chunks: int, partitions: int, machine: in
         check("section 2.1", "errors fall quadratically: expansions are exact to second order", "implied",
               f"error over the square of the last one: {quadratic['serial']:.2g} serial, "
               f"{quadratic['parallel']:.2g} parallel", max(quadratic.values()) < 50, "Errors fall more slowly."),
-        check("section 5", "fewer than 3 serial iterations", "< 3, tolerance not given",
-              f"largest error {worst['serial'][1]:.1e} after 2, {worst['serial'][2]:.1e} after 3",
-              worst["serial"][1] <= 1e-3, "Two serial sweeps leave more than 1e-3."),
-        check("section 5", "fewer than 6 parallel iterations", "< 6, tolerance not given",
-              f"largest error {worst['parallel'][3]:.1e} after 4, {worst['parallel'][4]:.1e} after 5",
-              worst["parallel"][4] <= 1e-3, "Five parallel sweeps leave more than 1e-3."),
+        Claim("section 5", "fewer than 3 serial iterations converge", "< 3, tolerance not given",
+              f"largest error of a weight {worst['serial'][1]:.1e} after 2, {worst['serial'][2]:.1e} after 3", None,
+              UNSTATED),
+        Claim("section 5", "fewer than 6 parallel iterations converge", "< 6, tolerance not given",
+              f"largest error of a weight {worst['parallel'][3]:.1e} after 4, {worst['parallel'][4]:.1e} after 5", None,
+              UNSTATED),
         check("section 2.1", "messages are replaced whole, not averaged with old ones", "no damping",
               f"with half of each new message the error falls by {rate:.3f} a sweep, without it quadratically",
               abs(rate - 0.5) < 0.1, "Damping does not cost the order of convergence."),

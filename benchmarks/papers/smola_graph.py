@@ -159,7 +159,8 @@ def run(data: Path | None, graphs: int, points: int) -> Outcome:
     claims = [
         check("section 2.2", "message passing on the cliques finds the mode of the whole", "drop-in replacement",
               f"largest error {off['mode off']:.1e} of {graphs} graphs", off["mode off"] <= 1e-8, "A mode is missed."),
-        check("section 2.2", "and its covariance is that of the Laplace approximation of the whole", "implied",
+        check("section 2.2", "the covariance of message passing is that of the Laplace approximation of the whole",
+              "implied",
               f"largest error {off['covariance off']:.1e}", off["covariance off"] <= 1e-8, "A covariance is off."),
         check("equation (6)", "for terms with node 3 only what is upstream and downstream of it matters", "p(3 | 1, 2) "
               "and neighbours", f"three messages give its precision within {off['precision of node 3 off']:.1e}",
@@ -167,8 +168,8 @@ def run(data: Path | None, graphs: int, points: int) -> Outcome:
         check("equation (5)", "a term is approximated on the coordinates that it depends on", "C_i",
               ", ".join(f"{name}: {count}" for name, count in touched.items()), max(touched.values()) == 3,
               "A chunk works on coordinates that it does not touch."),
-        check("abstract", "in the jointly normal case it is belief propagation, exact in one sweep", "coincides",
-              f"largest error of a covariance {max(gaussian):.1e}", max(gaussian) <= 1e-8, "It is not."),
+        check("abstract", "in the jointly normal case Laplace propagation is belief propagation, exact in one sweep",
+              "coincides", f"largest error of a covariance {max(gaussian):.1e}", max(gaussian) <= 1e-8, "It is not."),
         check("section 1", "mean and variance of Laplace approximations stand for the true ones", "approximate",
               f"mean of node 3 off by {np.mean(shifts):.2f} (at most {max(shifts):.2f}) true deviations; its deviation "
               f"{np.mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) of the true one",

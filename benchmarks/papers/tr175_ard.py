@@ -25,8 +25,7 @@ from mri_design.operators import Dense, Identity
 from mri_design.sites import Laplace, StudentT, SuperGaussian
 from mri_design.variances import Exact
 
-from .checked import checked
-from .runner import Outcome
+from .runner import Claim, Outcome
 
 PLACE = "sections 4.4 and 5.2"
 SIZES = {
@@ -163,7 +162,7 @@ def run(data: Path | None, n: int, m: int, seeds: int, scales: tuple[float, ...]
         return ", ".join(f"{method} {of[method][name]:.0f} %" for method in methods or of)
 
     claims = [
-        checked(
+        Claim.checked(
             "section 4.4",
             "The first class's double loop for ARD, with a weighted Lasso inside, ends in a local minimum of phi",
             "proved",
@@ -171,7 +170,7 @@ def run(data: Path | None, n: int, m: int, seeds: int, scales: tuple[float, ...]
             max(gaps) < 1e-8,
             "Some loops ended early.",
         ),
-        checked(
+        Claim.checked(
             "section 4.4",
             "ARD is the limit of Student-t sites for nu to zero",
             "by inspection",
@@ -180,7 +179,7 @@ def run(data: Path | None, n: int, m: int, seeds: int, scales: tuple[float, ...]
             limits[-1] < 0.1 * limits[0],
             "Local minima differ.",
         ),
-        checked(
+        Claim.checked(
             "section 4.4",
             "gamma is exactly sparse just as s is",
             "exact zeros",
@@ -189,7 +188,7 @@ def run(data: Path | None, n: int, m: int, seeds: int, scales: tuple[float, ...]
             min(sparse["ARD"]["exact zeros"], heavy["ARD"]["exact zeros"]) > 0,
             "No coefficient is switched off.",
         ),
-        checked(
+        Claim.checked(
             "section 5.2",
             "log|A| makes ARD more aggressively sparse than convex MAP estimation",
             "beyond convex MAP",
@@ -198,7 +197,7 @@ def run(data: Path | None, n: int, m: int, seeds: int, scales: tuple[float, ...]
             all(of["ARD"]["exact zeros"] > of["Laplace, MAP"]["exact zeros"] for of in (sparse, heavy)),
             "The scale of the MAP estimate is the one that the evidence prefers for the posterior mean.",
         ),
-        checked(
+        Claim.checked(
             "section 5.2",
             "With variational inference and Laplace or Student-t sites no coefficient is exactly zero",
             "none",
@@ -206,7 +205,7 @@ def run(data: Path | None, n: int, m: int, seeds: int, scales: tuple[float, ...]
             all(of[k]["exact zeros"] == 0 for of in (sparse, heavy) for k in SITES),
             "Means are zero in places.",
         ),
-        checked(
+        Claim.checked(
             "section 5.2",
             "Exact sparsity destroys uncertainty where the truth is not exactly sparse",
             "absolute certainty about what is switched off",
@@ -214,7 +213,7 @@ def run(data: Path | None, n: int, m: int, seeds: int, scales: tuple[float, ...]
             heavy["ARD"]["coverage"] < min(heavy[k]["coverage"] for k in SITES) - 10,
             "Other sites are as overconfident.",
         ),
-        checked(
+        Claim.checked(
             "section 5.2",
             "A method that switches off may be wrong with absolute confidence",
             "runs the risk",
@@ -225,7 +224,7 @@ def run(data: Path | None, n: int, m: int, seeds: int, scales: tuple[float, ...]
             min(of["ARD"]["of those above sigma, zero"] for of in (sparse, heavy)) > 0,
             "All that is above sigma is kept.",
         ),
-        checked(
+        Claim.checked(
             "section 5.2",
             "Aggressive sparsity is useful for estimation where the truth is sparse",
             "useful for sparse estimation",
@@ -236,7 +235,7 @@ def run(data: Path | None, n: int, m: int, seeds: int, scales: tuple[float, ...]
             sparse["ARD"]["relative error"] < sparse["Laplace"]["relative error"],
             "Laplace sites estimate as well.",
         ),
-        checked(
+        Claim.checked(
             "sections 3.2 and 4.4",
             "For sites that are not log-concave there are local optima, and the algorithms find one of them",
             "multi-modal",
@@ -245,7 +244,7 @@ def run(data: Path | None, n: int, m: int, seeds: int, scales: tuple[float, ...]
             max(spreads) > 0.01,
             "All starts end in one optimum here.",
         ),
-        checked(
+        Claim.checked(
             "section 4.1",
             "Few outer loops are enough",
             "five or six",

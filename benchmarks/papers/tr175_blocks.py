@@ -24,9 +24,8 @@ from mri_design.operators import Dense, FiniteDifferences, Identity, LinearOpera
 from mri_design.sites import Laplace
 from mri_design.variances import Exact
 
-from .checked import checked
 from .images import NOISE, centred_and_random, measured, phantom
-from .runner import Outcome
+from .runner import Claim, Outcome
 
 PLACE = "section 5.1"
 SIZES = {
@@ -218,7 +217,7 @@ def run(data: Path | None, groups: int, seeds: int, side: int, scales: tuple[flo
         return ", ".join(f"{kind} {of[kind][name]:{form}}" for kind in KINDS)
 
     claims = [
-        checked(
+        Claim.checked(
             "section 5.1",
             "Scale mixtures with a covariance specify correlations in sparse priors",
             "useful",
@@ -227,7 +226,7 @@ def run(data: Path | None, groups: int, seeds: int, side: int, scales: tuple[flo
             and of[KINDS[2]]["evidence"] > max(of[kind]["evidence"] for kind in KINDS[:2]),
             "The data determine these coefficients without the covariance.",
         ),
-        checked(
+        Claim.checked(
             "section 5.1, note 17",
             "Neighbouring filter responses of images are correlated, and multivariate scale mixtures of them help",
             "typically correlated",
@@ -236,7 +235,7 @@ def run(data: Path | None, groups: int, seeds: int, side: int, scales: tuple[flo
             wins > len(best[KINDS[2]]) / 2,
             "With scales from another head, what the covariance of differences adds to a shared width is no gain.",
         ),
-        checked(
+        Claim.checked(
             "section 5.1",
             "Gamma becomes block-diagonal, with blocks that are positive definite matrices",
             "positive definiteness in place of positivity",
@@ -244,7 +243,7 @@ def run(data: Path | None, groups: int, seeds: int, side: int, scales: tuple[flo
             least > -1e-8,
             "A whole block bounds the site better.",
         ),
-        checked(
+        Claim.checked(
             "section 5.1, theorem 1 (1) to (3)",
             "The curvatures of log|A| hold for positive definite blocks",
             "remain valid",
@@ -254,7 +253,7 @@ def run(data: Path | None, groups: int, seeds: int, side: int, scales: tuple[flo
             min(bends.values()) > -1e-8,
             "Segments bend the other way.",
         ),
-        checked(
+        Claim.checked(
             "section 5.1, theorem 1 (7)",
             "The posterior covariance of a vector over sigma^2 is at most its block of Gamma",
             "remains valid",

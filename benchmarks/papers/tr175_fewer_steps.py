@@ -22,9 +22,8 @@ from mri_design.readouts import LineReadouts
 from mri_design.sites import Laplace
 from mri_design.variances import ControlVariate, Lanczos, VarianceEstimator
 
-from .checked import checked
 from .images import NOISE, Image, centred_and_random, measured, phantom
-from .runner import Outcome
+from .runner import Claim, Outcome
 
 PLACE = "section 4.5"
 SIZES = {
@@ -131,7 +130,7 @@ def run(
     part = {k: 100 * float(np.mean([row["median z over accurate"] for row in rows if row["k"] == k])) for k in steps}
     rising = [a["median z over accurate"] <= b["median z over accurate"] for a, b in pairwise(rows) if a["k"] < b["k"]]
     claims = [
-        checked(
+        Claim.checked(
             "section 4.5",
             "Fewer Lanczos steps often give slightly better images than exact variances",
             "often slightly better",
@@ -140,7 +139,7 @@ def run(
             bool(better),
             "No number of steps beats accurate variances: these images do not want a stronger penalty.",
         ),
-        checked(
+        Claim.checked(
             "section 4.5",
             "The poor accuracy of the variances has no major impact on reconstructions",
             "no major impact",
@@ -149,7 +148,7 @@ def run(
             impact < 0.1,
             f"Such variances change the error by up to {100 * impact:.0f} %, more than the 10 % that we call major.",
         ),
-        checked(
+        Claim.checked(
             "section 4.5",
             "The fewer steps, the stronger is sparsity",
             "a stronger penalty for smaller z",
@@ -157,7 +156,7 @@ def run(
             all(rising),
             "z does not rise with k.",
         ),
-        checked(
+        Claim.checked(
             "section 4.5",
             "Fewer steps help where Laplace sites are not strong enough: with stronger ones the gain goes",
             "maybe",
@@ -167,7 +166,7 @@ def run(
             gains[STRENGTHS[-1]] > gains[1.0] and least["accurate"] < 1.02 * least[f"k = {small}"],
             "Accurate variances do not come as low with any of these rates.",
         ),
-        checked(
+        Claim.checked(
             "sections 4.5 and B.1",
             "The inaccuracy of Lanczos does not invalidate the design scores",
             "not invalidated",

@@ -21,7 +21,6 @@ from mri_design.operators import FiniteDifferences, Identity
 from mri_design.sites import StudentT
 from mri_design.variances import ControlVariate
 
-from .checked import checked
 from .images import NOISE, centred_and_random, measured, phantom
 from .runner import Claim, Outcome
 
@@ -136,7 +135,7 @@ def run(data: Path | None, side: int, names: tuple[str, ...], seeds: int, loops:
         for start in STARTS
     }
     claims = [
-        checked(
+        Claim.checked(
             "section 4.4",
             "In a convex model every start ends in the same optimum",
             "global optimum from any starting point",
@@ -144,7 +143,7 @@ def run(data: Path | None, side: int, names: tuple[str, ...], seeds: int, loops:
             ends["Laplace"] < 0.01,
             "More loops are needed.",
         ),
-        checked(
+        Claim.checked(
             "section 4.4",
             "In a model that is not convex the algorithms find a local optimum, which depends on the start",
             "a local optimum",
@@ -152,7 +151,7 @@ def run(data: Path | None, side: int, names: tuple[str, ...], seeds: int, loops:
             ends["Student-t"] > 0.01,
             "With images all three starts end near one optimum.",
         ),
-        checked(
+        Claim.checked(
             "section 4.4",
             "Beginning with pi = 1 and an update of z is less stable and takes longer than z = 1/20",
             "less stable, more running time",
@@ -170,7 +169,7 @@ def run(data: Path | None, side: int, names: tuple[str, ...], seeds: int, loops:
             None,
             "The report does not say what it would have to be better than, or by how much.",
         ),
-        checked(
+        Claim.checked(
             "sections 4.1 and 4.5",
             "Few outer loops are enough for the image",
             "few; five or six",
@@ -179,7 +178,7 @@ def run(data: Path | None, side: int, names: tuple[str, ...], seeds: int, loops:
             max(extra.values()) < 0.01,
             "The image still changes.",
         ),
-        checked(
+        Claim.checked(
             "sections 4.1 and 4.5",
             "One outer loop is too few",
             "few, but more than one",

@@ -22,8 +22,7 @@ from mri_design.operators import Dense, Identity
 from mri_design.sites import ExponentialPower, Laplace, Logistic, Sech2, StudentT, SuperGaussian
 from mri_design.variances import Exact, Lanczos
 
-from .checked import checked
-from .runner import Outcome
+from .runner import Claim, Outcome
 
 PLACE = "sections 3.1, 3.2, 4 and 5.2, appendix A"
 SIZES = {
@@ -214,7 +213,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
     facts = against_map(n, models)
     bends = {row["site"]: (row["h"], row["h, largest"]) for row in rows}
     claims = [
-        checked(
+        Claim.checked(
             "theorem 2",
             "gamma -> phi - h is convex whatever the sites",
             "proved",
@@ -222,7 +221,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
             min(row["phi - h"] for row in rows) > -ROUNDING,
             "A segment bends down.",
         ),
-        checked(
+        Claim.checked(
             "theorem 3",
             "Variational inference is convex where the sites are log-concave",
             "proved",
@@ -230,7 +229,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
             min(row["phi"] for row in concave) > -ROUNDING,
             "A segment bends down.",
         ),
-        checked(
+        Claim.checked(
             "theorem 3",
             "Without log-concavity h is not convex, and neither is phi in general",
             "proved",
@@ -239,7 +238,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
             max(row["h"] for row in others) < -ROUNDING and max(row["phi"] for row in others) < -ROUNDING,
             "No segment bends down where one should.",
         ),
-        checked(
+        Claim.checked(
             "section 3.2",
             "For exp(-tau |s|^a), h is convex for a >= 1 and concave below; for Student-t sites it is neither",
             "h proportional to gamma^(a / (2 - a))",
@@ -249,7 +248,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
             and bends["Student-t"][0] < -ROUNDING < ROUNDING < bends["Student-t"][1],
             "A bend has the other sign.",
         ),
-        checked(
+        Claim.checked(
             "section 4.4",
             "First class, second class and hybrid find the same optimum of a convex model",
             "global optimum from any start",
@@ -257,7 +256,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
             spread < 1e-8,
             "One of them had not converged.",
         ),
-        checked(
+        Claim.checked(
             "section 4.4",
             "With exact variances phi never rises",
             "proved",
@@ -265,7 +264,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
             rise < 1e-8,
             "Inner problems were not solved far enough.",
         ),
-        checked(
+        Claim.checked(
             "section 4.1",
             "Few outer loops are enough",
             "five or six",
@@ -273,7 +272,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
             max(loops) <= 6,
             "Small models with few data take some more.",
         ),
-        checked(
+        Claim.checked(
             "section 4.5, appendix B",
             "z_k rises to z from below and never exceeds gamma",
             "monotone, within [z_k, gamma]",
@@ -281,7 +280,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
             surplus < 1e-7,
             "Rounding has taken more.",
         ),
-        checked(
+        Claim.checked(
             "sections 4.1 to 4.3",
             "Inner penalties of Laplace and Student-t sites have closed forms in all three algorithms",
             "2 tau (z + s^2)^(1/2) and 2 (z p)^(1/2)",
@@ -289,7 +288,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
             max(forms.values()) < 1e-7,
             "A form is another.",
         ),
-        checked(
+        Claim.checked(
             "section 5.2",
             "The mode of a sparse linear model has exact zeros, the variational mean has none and no gamma is zero",
             "provably sparse; no gamma can become zero",
@@ -298,7 +297,7 @@ def run(data: Path | None, n: int, models: int, segments: int) -> Outcome:
             facts["zeros"] > 0 and facts["kept"] == 0 and facts["gamma"] > 0,
             "These modes are not sparse.",
         ),
-        checked(
+        Claim.checked(
             "sections 4.5 and 5.2",
             "A smaller z penalises more, so that MAP (z = 0) is sparser than inference",
             "stronger penalty for smaller z",
