@@ -544,9 +544,18 @@ def reconstruct_in_folder(request: ReconRequest, run: Run) -> Stored:
             return reconstruct_scan(slices, request, run, keep)
 
     record = request.record(run)
-    ended = carry_out(run, record, compute, report_reconstruction, checkpoint=PROGRESS, resumed="reconstruction")
+    ended = carry_out(run, record, compute, report_kept, checkpoint=PROGRESS, resumed="reconstruction")
     run.progress.show(REPORT, 1, 1)
     return ended
+
+
+def report_kept(folder: RunFolder, result: ReconResult) -> Report:
+    """`report_reconstruction` of a run in a folder: without what one would not know that goes on from its files."""
+    made = report_reconstruction(folder, result)
+    assert isinstance(made.result, StoredImage)
+    judged = made.result.judged
+    kept = replace(judged, reconstruction=judged.reconstruction.as_kept)
+    return replace(made, result=replace(made.result, judged=kept))
 
 
 def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
@@ -580,9 +589,7 @@ def report_reconstruction(folder: RunFolder, result: ReconResult) -> Report:
     if several:
         _describe(result, summary, settings)
         facts |= _volume_facts(result, rows, facts["frame"].layout) if folder.reported else {}
-    stored = result.stored(arrays=False)
-    stored = replace(stored, judged=replace(stored.judged, reconstruction=stored.judged.reconstruction.as_kept))
-    return Report(result=stored, page=Page("recon", facts), found=settings, done=kept.files)
+    return Report(result=result.stored(arrays=False), page=Page("recon", facts), found=settings, done=kept.files)
 
 
 def _volume_facts(result: ReconResult, rows: image_sections.Rows, layout: plots.Layout) -> dict[str, Any]:
