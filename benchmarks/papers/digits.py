@@ -13,7 +13,7 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
-from mri_design.glm.dense import PriorAndSites
+from mri_design.glm.dense import PriorAndSites, half_phi_of_factor
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.operators.elementary import Dense, Identity
 from mri_design.sites.base import Site
@@ -87,21 +87,9 @@ def by_lbfgs(
 def cholesky(model: GeneralizedLinearModel, rng: np.random.Generator, told: Told, tolerance: float = 1e-5) -> Array:
     """Over mean and Cholesky factor of the covariance of the whitened weights (Challis and Barber 2011)."""
     split = PriorAndSites.of(model)
-    G, n = split.rows, len(split.centre)
-    lower = np.tril_indices(n)
-
-    def half_phi(flat: Array) -> tuple[float, Array]:
-        w, root = flat[:n], np.zeros((n, n))
-        root[lower] = flat[n:]
-        spread = G @ root
-        value, slope, bend = split.expectation(split.means + G @ w, np.einsum("ij,ij->i", spread, spread))
-        diagonal = np.diag(root)
-        total = 0.5 * (w @ w + np.sum(root**2) - n) - np.sum(np.log(np.abs(diagonal))) - value
-        by_root = root - 2 * G.T @ (bend[:, None] * spread) - np.diag(1 / diagonal)
-        return float(total) + 0.5 * split.constant, np.concatenate([w - G.T @ slope, by_root[lower]])
-
-    begin = np.concatenate([0.1 * rng.standard_normal(n), np.eye(n)[lower]])
-    return by_lbfgs(half_phi, begin, told, tolerance)
+    n = len(split.centre)
+    begin = np.concatenate([0.1 * rng.standard_normal(n), np.eye(n)[np.tril_indices(n)]])
+    return by_lbfgs(half_phi_of_factor(split), begin, told, tolerance)
 
 
 def opper_archambeau(model: GeneralizedLinearModel, rng: np.random.Generator, told: Told) -> Array:

@@ -218,10 +218,11 @@ def overview(claims: Sequence[Row], page: Path, to_results: str) -> None:
     What stands before its first heading of the second level is written by hand and stays.
     """
     text = page.read_text(encoding="utf-8") if page.is_file() else "# Claims of the five papers"
+    every = experiments().values()
     counts, made = list[Row](), list[str]()
     for paper, heading in PAPERS.items():
         made.append(f"## {heading}")
-        for one in experiments().values():
+        for one in every:
             rows = [row for row in claims if row["part"] == one.name]
             if one.paper != paper or not rows:
                 continue

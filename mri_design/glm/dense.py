@@ -11,7 +11,7 @@ engines do, by a generic method. They end in the optimum of the double loop, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -396,6 +396,37 @@ def _dual(potential: SuperGaussian, pi: Array) -> tuple[Array, Array]:
     return np.exp(middle), -value(middle)
 
 
+def half_phi_of_factor(split: PriorAndSites) -> Callable[[Array], tuple[float, Array]]:
+    """phi / 2 and its gradient, over mean and Cholesky factor of the covariance of whitened unknowns.
+
+    Returns
+    -------
+    callable
+        Takes n + n (n + 1) / 2 numbers, the mean and then the factor row by row; 1e50 where phi overflows, so that a
+        line search shortens its step.
+
+    Notes
+    -----
+    Challis & Barber 2011.
+    """
+    G, n = split.rows, len(split.centre)
+    lower = np.tril_indices(n)
+
+    def half_phi(flat: Array) -> tuple[float, Array]:
+        w, root = flat[:n], np.zeros((n, n))
+        root[lower] = flat[n:]
+        spread = G @ root
+        value, slope, bend = split.expectation(split.means + G @ w, np.einsum("ij,ij->i", spread, spread))
+        with np.errstate(divide="ignore"):
+            total = 0.5 * (w @ w + np.sum(root**2) - n) - np.sum(np.log(np.abs(np.diag(root)))) - value
+            by_root = root - 2 * G.T @ (bend[:, None] * spread) - np.diag(1 / np.diag(root))
+        gradient = np.concatenate([w - G.T @ slope, by_root[lower]])
+        broken = not (np.isfinite(total) and np.isfinite(gradient).all())
+        return (1e50, np.zeros_like(gradient)) if broken else (float(total) + 0.5 * split.constant, gradient)
+
+    return half_phi
+
+
 def best_gaussian(model: GeneralizedLinearModel, tolerance: float = 1e-6) -> tuple[Array, float]:
     """The best Gaussian over its mean and the Cholesky factor of its covariance (Challis & Barber 2011), by L-BFGS.
 
@@ -412,24 +443,9 @@ def best_gaussian(model: GeneralizedLinearModel, tolerance: float = 1e-6) -> tup
         The criterion, jointly convex in the n + n (n + 1) / 2 unknowns for log-concave sites.
     """
     split = PriorAndSites.of(model)
-    G, n = split.rows, len(split.centre)
-    lower = np.tril_indices(n)
-
-    def half_phi(flat: Array) -> tuple[float, Array]:
-        """phi / 2, or 1e50 where it overflows, so that the line search shortens its step."""
-        w, root = flat[:n], np.zeros((n, n))
-        root[lower] = flat[n:]
-        spread = G @ root
-        value, slope, bend = split.expectation(split.means + G @ w, np.einsum("ij,ij->i", spread, spread))
-        with np.errstate(divide="ignore"):
-            total = 0.5 * (w @ w + np.sum(root**2) - n) - np.sum(np.log(np.abs(np.diag(root)))) - value
-            by_root = root - 2 * G.T @ (bend[:, None] * spread) - np.diag(1 / np.diag(root))
-        gradient = np.concatenate([w - G.T @ slope, by_root[lower]])
-        broken = not (np.isfinite(total) and np.isfinite(gradient).all())
-        return (1e50, np.zeros_like(gradient)) if broken else (float(total) + 0.5 * split.constant, gradient)
-
+    n = len(split.centre)
     options = {"maxiter": 2000, "maxfun": 6000, "maxcor": 30, "ftol": 1e-15, "gtol": tolerance}
-    begin = np.concatenate([np.zeros(n), np.eye(n)[lower]])
-    found = scipy.optimize.minimize(half_phi, begin, jac=True, method="L-BFGS-B", options=options)
+    begin = np.concatenate([np.zeros(n), np.eye(n)[np.tril_indices(n)]])
+    found = scipy.optimize.minimize(half_phi_of_factor(split), begin, jac=True, method="L-BFGS-B", options=options)
     unknowns = split.centre + np.linalg.solve(split.root.T, found.x[:n])
     return as_image(np.sqrt(model.noise_variance) * unknowns, model), 2 * float(found.fun)
