@@ -6,6 +6,8 @@ from .admm import odd_part as odd_part
 from .admm import rounded_threshold as rounded_threshold
 from .admm import shrinkage as shrinkage
 from .admm import shrunken_moduli as shrunken_moduli
+from .compressed_sensing import TEXTBOOK as TEXTBOOK
+from .compressed_sensing import textbook as textbook
 from .map_estimate import Automatic as Automatic
 from .map_estimate import MaximumAPosteriori as MaximumAPosteriori
 from .map_estimate import NoiseMap as NoiseMap

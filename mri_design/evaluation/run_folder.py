@@ -768,7 +768,6 @@ _PACKAGES = (
     "matplotlib",
     "h5py",
     "ismrmrd",
-    "sigpy",
     "jinja2",
     "cyclopts",
     "numba",

@@ -84,7 +84,6 @@ from .recipe import ReconstructionRecipe as ReconstructionRecipe
 from .recipe import load_recipe as load_recipe
 from .recipe import recipe_from as recipe_from
 from .recipe import shipped_recipes as shipped_recipes
-from .reconstruction import TEXTBOOK as TEXTBOOK
 from .reconstruction import Image as Image
 from .reconstruction import InferenceOptions as InferenceOptions
 from .reconstruction import Method as Method

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
@@ -22,6 +21,7 @@ from mri_design.errors import (
     require_instance,
     require_random,
 )
+from mri_design.estimation.compressed_sensing import TEXTBOOK, textbook
 from mri_design.estimation.map_estimate import (
     MaximumAPosteriori,
     NoiseMap,
@@ -66,22 +66,10 @@ from mri_design.status import Convergence, Status
 
 MAP_SMOOTHING = 1e-3
 """Rounding of the modulus in the last stage of MAP: sharper corners take many iterations."""
-Textbook = Literal["l1-wavelet", "total-variation"]
-TEXTBOOK: tuple[Textbook, ...] = get_args(Textbook)
-"""Least squares with a sparse penalty: Lustig et al. 2007 (Daubechies-4 wavelets), Block et al. 2007 (differences)."""
-
-ITERATIONS = 300
-"""Of accelerated proximal gradients and of the primal-dual method: three times SigPy's 100, which few lines need."""
-_DUAL_STEP = 0.03
-"""Step of the primal-dual method on edges, whose dual image is no larger than lambda; that on the image is the largest
-that converges, 1 / 9 of its inverse (1 / 10 where two sets of coil maps see every pixel). With steps of 1 and 1 / 9
-images of few lines are far from the minimum after 300 iterations (results/coils/everyday.md)."""
 PENALTY, DAMPING = 0.003, 0.001
 """Weights of l1-wavelet and total-variation, and of least squares, unless a recipe has one."""
 STD_SAMPLES = 48
 """Posterior samples for error bars, if no control variate gives them."""
-_SETTLED = 1e-2
-"""Relative change over the last tenth of the iterations below which they have converged."""
 Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
@@ -595,64 +583,6 @@ def loops_shown(
         show(step.loop, expected_total(changes, recipe.inference.tolerance, most))
 
     return after_loop
-
-
-def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: float) -> tuple[Array, Convergence]:
-    r"""argmin of ||P F S u - y||^2 / 2 + lambda ||W u||_1, with wavelets or finite differences W.
-
-    Parameters
-    ----------
-    slice_model : SliceModel
-        The slice; its prior and noise are not used.
-    lines : sequence of int, or bool array
-        Measured lines, or samples of a plane.
-    method : {"l1-wavelet", "total-variation"}
-        W.
-    weight : float
-        lambda over the largest modulus of S^H F^H P^H y, so that it does not depend on the units of the scan.
-
-    Returns
-    -------
-    image : complex64 array, shape (ky, kx)
-    convergence : Convergence
-        Converged where the last tenth of the iterations changed the image by less than a hundredth.
-
-    Raises
-    ------
-    InputError
-        For shots.
-
-    Notes
-    -----
-    SigPy, `sigpy.mri.app.L1WaveletRecon` and `TotalVariationRecon`, with fixed steps: SigPy finds its own by a random
-    start, which would make every run differ.
-    """
-    if not slice_model.candidates.kind.on_grid:
-        got = "samples along a trajectory"
-        raise InputError(f"method {method}", got, "lines, or samples of a plane", "Use mean, map or least-squares.")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "IProgress not found")
-        from sigpy.mri.app import L1WaveletRecon, TotalVariationRecon  # here: the import takes longer than commands
-
-    measurement: Any = slice_model.measurement(lines)
-    data, square = slice_model.acquire(lines), slice_model.candidates.places  # of the norm of maps
-    scale = float(np.abs(measurement.adjoint(data)).max()) or 1.0
-    samples = measurement.placed(data).astype(np.complex64) / np.float32(scale)
-    maps = np.ones_like(samples) if slice_model.maps is None else slice_model.maps
-    settings = {"weights": measurement.placed(np.ones(data.shape[1:])), "show_pbar": False, "max_iter": ITERATIONS}
-    if method == "l1-wavelet":
-        app = L1WaveletRecon(samples, maps, weight, alpha=1 / square, **settings)
-    else:
-        tau = 1 / ((8 + square) * _DUAL_STEP)
-        app = TotalVariationRecon(samples, maps, weight, tau=tau, sigma=_DUAL_STEP, **settings)
-    before = np.zeros(slice_model.shape)
-    while not app.alg.done():
-        if app.alg.iter == ITERATIONS - ITERATIONS // 10:
-            before = app.x.copy()
-        app.alg.update()
-    change = float(np.linalg.norm(app.x - before) / (np.linalg.norm(app.x) or 1.0))
-    status = Status.CONVERGED if change < _SETTLED else Status.MAX_ITERATIONS
-    return np.asarray(app.x * scale, dtype=np.complex64), Convergence(status, ITERATIONS, change, 2 * ITERATIONS)
 
 
 def image_rng(seed: int) -> np.random.Generator:

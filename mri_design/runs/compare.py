@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mri_design.errors import UsageError, option
+from mri_design.estimation.compressed_sensing import TEXTBOOK
 from mri_design.evaluation.metrics import ImageMetrics, measure
 from mri_design.evaluation.page import Page, worded
 from mri_design.evaluation.plots.pictures import (
@@ -33,7 +34,7 @@ from mri_design.evaluation.tables import Row
 from mri_design.experiment import extent
 from mri_design.experiment.design import require_room
 from mri_design.experiment.inputs import ScanSource
-from mri_design.experiment.reconstruction import TEXTBOOK, Image, method_named, reconstruct_by_recipe
+from mri_design.experiment.reconstruction import Image, method_named, reconstruct_by_recipe
 from mri_design.experiment.strategies import (
     ORACLES,
     TRAINING_RULES,

@@ -68,7 +68,7 @@ SMALL = '[input]\nmatrix = 16\n[reconstruction]\nmethod = "mean"\n'
     [
         ("", "numpy scipy matplotlib skimage msgspec h5py"),
         ("--help", "numpy mri_design.experiment.recipe"),
-        ("info small.npy", "numba matplotlib sigpy skimage scipy.sparse rich"),
+        ("info small.npy", "numba matplotlib skimage scipy.sparse rich"),
         (
             "design phantom:brain --lines 10 --recipe small.toml --out run --no-report",
             "matplotlib dask scipy.sparse.linalg scipy.optimize",

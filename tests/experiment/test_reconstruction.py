@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import pywt
 from scipy.ndimage import gaussian_filter
 
 import mri_design as md
 from mri_design.evidence import posterior_deviations, scaled_deviations
-from mri_design.experiment import TEXTBOOK, InferenceOptions, check_draws, check_size_of_draws, load_scan
-from mri_design.experiment.reconstruction import ITERATIONS, METHODS, textbook
+from mri_design.experiment import InferenceOptions, check_draws, check_size_of_draws, load_scan
+from mri_design.experiment.reconstruction import METHODS
 from mri_design.variances import Exact
 from tests.refusals import refused
 
@@ -57,59 +56,6 @@ def test_pixel_std_from_draws_agrees_with_the_exact_one(one: md.SliceModel) -> N
     sampled = replace(posterior, marginals=replace(posterior.marginals, kind="unbiased"))
     drawn = md.experiment.pixel_std(sampled, 400, np.random.default_rng(1))
     assert np.abs(drawn / expected - 1).mean() < 0.05
-
-
-GRID = (32, 24)
-WITH_GAPS = [0, 3, 6, 9, 12, 13, 14, 15, 16, 17, 18, 19, 21, 24, 27, 30]
-
-
-@pytest.fixture(scope="module", params=[1, 4])
-def rival(request: pytest.FixtureRequest) -> md.SliceModel:
-    scan = md.load_phantom("brain", shape=GRID, n_coils=request.param, rng=np.random.default_rng(1))
-    return md.calibrate(scan, md.Recipe()).slice_model(0, **md.Recipe().slice_settings)
-
-
-def objective(rival: md.SliceModel, image: np.ndarray, method: str, weight: float) -> float:
-    """By this program's own operators and PyWavelets."""
-    x = rival.measurement(WITH_GAPS)
-    scale = weight * np.abs(x.adjoint(rival.acquire(WITH_GAPS))).max()
-    misfit = np.sum(np.abs(x(image) - rival.acquire(WITH_GAPS)) ** 2) / 2
-    if method == "total-variation":
-        return float(misfit + scale * sum(np.abs(image - np.roll(image, 1, axis)).sum() for axis in (0, 1)))
-    bands = pywt.wavedecn(image, "db4", mode="zero")
-    return float(misfit + scale * np.abs(pywt.coeffs_to_array(bands)[0]).sum())
-
-
-@pytest.mark.parametrize("method", TEXTBOOK)
-def test_the_image_has_a_lower_objective_than_others(rival: md.SliceModel, method: str) -> None:
-    image, convergence = textbook(rival, WITH_GAPS, method, 0.01)
-    found = objective(rival, image, method, 0.01)
-    noise = np.random.default_rng(2).normal(size=(2, *GRID)).astype(np.float32) * np.abs(image).max() / 100
-    others = [
-        rival.plain_image(WITH_GAPS),
-        md.reconstruct(rival, WITH_GAPS, "least-squares").image,
-        image + noise[0] + 1j * noise[1],
-    ]
-    others += [0.97 * image, 1.03 * image, *(textbook(rival, WITH_GAPS, method, weight)[0] for weight in (0.02, 0.005))]
-    assert all(found < objective(rival, other, method, 0.01) for other in others)
-    assert convergence.converged and image.dtype == np.complex64
-
-
-def test_total_variation_is_at_its_minimum(rival: md.SliceModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rival that stops on the way is none."""
-    image, _ = textbook(rival, WITH_GAPS, "total-variation", 0.002)
-    monkeypatch.setattr("mri_design.experiment.reconstruction.ITERATIONS", 3 * ITERATIONS)
-    least, _ = textbook(rival, WITH_GAPS, "total-variation", 0.002)
-    assert np.linalg.norm(image - least) < 0.005 * np.linalg.norm(least)
-
-
-@pytest.mark.parametrize("method", TEXTBOOK)
-def test_scans_in_other_units_have_the_same_image_and_runs_the_same_bits(rival: md.SliceModel, method: str) -> None:
-    image, _ = textbook(rival, WITH_GAPS, method, 0.01)
-    weighted = md.Recipe().replacing("reconstruction", weight=0.01)
-    np.testing.assert_array_equal(md.reconstruct(rival, WITH_GAPS, method, weighted).image, image)
-    brighter = replace(rival, kspace=rival.kspace * np.float32(1024))
-    np.testing.assert_allclose(textbook(brighter, WITH_GAPS, method, 0.01)[0], 1024 * image, rtol=1e-4, atol=1e-3)
 
 
 EVEN = range(0, 16, 2)

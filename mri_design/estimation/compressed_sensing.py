@@ -1,0 +1,153 @@
+r"""Compressed sensing as in textbooks: least squares with an l1 norm of wavelets or of differences.
+
+    J(u) = ||X u - y||^2 / 2 + lambda ||W u||_1
+
+Lustig et al. 2007 have Daubechies-4 wavelets for W, Block et al. 2007 differences between neighbours. Both solvers take
+nothing of the measurement but X^H y and the Gram product X^H X, and need one of these products for an iteration.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+import pywt
+
+from mri_design.errors import InputError
+from mri_design.model.slice import SliceModel
+from mri_design.operators import kernels
+from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.conventions import Chosen
+from mri_design.operators.sparsity import FiniteDifferences
+from mri_design.status import Convergence, Status
+
+Textbook = Literal["l1-wavelet", "total-variation"]
+TEXTBOOK: tuple[Textbook, ...] = get_args(Textbook)
+
+ITERATIONS = 300
+"""Of accelerated proximal gradients and of the primal-dual method: three times SigPy's 100, which few lines need."""
+WAVELET = "db4"
+_DUAL_STEP = 0.03
+"""Step of the primal-dual method on edges, whose dual image is no larger than lambda; that on the image is the largest
+that converges, 1 / 9 of its inverse (1 / 10 where two sets of coil maps see every pixel). With steps of 1 and 1 / 9
+images of few lines are far from the minimum after 300 iterations (results/coils/everyday.md)."""
+_SETTLED = 1e-2
+"""Relative change over the last tenth of the iterations below which they have converged."""
+
+
+def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: float) -> tuple[Array, Convergence]:
+    """argmin of J.
+
+    Parameters
+    ----------
+    slice_model : SliceModel
+        The slice; its prior and noise are not used.
+    lines : sequence of int, or bool array
+        Measured lines, or samples of a plane.
+    method : {"l1-wavelet", "total-variation"}
+        W.
+    weight : float
+        lambda over the largest modulus of X^H y, so that it does not depend on the units of the scan.
+
+    Returns
+    -------
+    image : complex array, shape (ky, kx)
+        In the precision of the data.
+    convergence : Convergence
+        Converged where the last tenth of the iterations changed the image by less than a hundredth.
+
+    Raises
+    ------
+    InputError
+        For shots.
+
+    Notes
+    -----
+    The images are those of SigPy's `L1WaveletRecon` and `TotalVariationRecon` with the same fixed steps; SigPy finds
+    its own by a random start, which would make every run differ.
+    """
+    if not slice_model.candidates.kind.on_grid:
+        got = "samples along a trajectory"
+        raise InputError(f"method {method}", got, "lines, or samples of a plane", "Use mean, map or least-squares.")
+    measurement = slice_model.measurement(lines)
+    plain = measurement.adjoint(slice_model.acquire(lines))
+    scale = float(np.abs(plain).max()) or 1.0
+    # The squared norm of X: that of the coil maps, where two places may fold into one pixel.
+    solve, square = _l1_wavelet if method == "l1-wavelet" else _total_variation, slice_model.candidates.places
+    x, before = solve(measurement.gram, plain / scale, weight, square)
+    change = float(np.linalg.norm(x - before) / (np.linalg.norm(x) or 1.0))
+    status = Status.CONVERGED if change < _SETTLED else Status.MAX_ITERATIONS
+    return x * scale, Convergence(status, ITERATIONS, change, ITERATIONS)
+
+
+def _l1_wavelet(gram: LinearOperator, plain: Array, weight: float, square: float) -> tuple[Array, Array]:
+    """Accelerated proximal gradients (Beck and Teboulle 2009): the last image, and that a tenth of them earlier."""
+    step = 1 / square
+    x = before = ahead = np.zeros_like(plain)
+    t = 1.0
+    for iteration in range(ITERATIONS):
+        if iteration == ITERATIONS - ITERATIONS // 10:
+            before = x
+        slope = gram(ahead)
+        slope -= plain
+        old, x = x, shrunken_wavelets(ahead - step * slope, weight * step)
+        t, momentum = (1 + (1 + 4 * t**2) ** 0.5) / 2, t - 1
+        ahead = x + (momentum / t) * (x - old)
+    return x, before
+
+
+def _total_variation(gram: LinearOperator, plain: Array, weight: float, square: float) -> tuple[Array, Array]:
+    """The primal-dual method (Chambolle and Pock 2011), with duals of the data as images X^H p and of the edges."""
+    step = 1 / ((8 + square) * _DUAL_STEP)
+    differences = FiniteDifferences((plain.shape[0], plain.shape[1]))
+    x = before = ahead = np.zeros_like(plain)
+    of_data, of_edges = np.zeros_like(plain), np.zeros((2, *plain.shape), dtype=plain.dtype)
+    for iteration in range(ITERATIONS):
+        if iteration == ITERATIONS - ITERATIONS // 10:
+            before = x
+        of_data += _DUAL_STEP * (gram(ahead) - plain)
+        of_data /= 1 + _DUAL_STEP
+        of_edges += _DUAL_STEP * differences(ahead)
+        of_edges *= weight / np.maximum(np.abs(of_edges), weight)
+        old, x = x, x - step * (of_data + differences.adjoint(of_edges))
+        ahead = 2 * x - old
+    return x, before
+
+
+def shrunken_wavelets(u: Array, threshold: float, wavelet: str = WAVELET) -> Array:
+    """The minimiser of ||v - u||^2 / 2 + threshold ||W v||_1, or near it: W is an isometry, but not onto.
+
+    Parameters
+    ----------
+    u : array, shape (ky, kx)
+        An image, which zeros continue beyond its edges (a row or column of them first where a side is odd).
+    threshold : float
+        What is taken off the modulus of every coefficient, coarse ones too.
+    wavelet : str
+        A name of an orthogonal family of PyWavelets. All levels are taken that fit the image.
+
+    Notes
+    -----
+    W is that of SigPy, and `pywt.wavedecn(..., mode="zero")`.
+    """
+    odd = [n % 2 for n in u.shape]
+    levels = pywt.dwtn_max_level([n + more for n, more in zip(u.shape, odd, strict=True)], wavelet)
+    return _shrunken(u, odd, threshold, pywt.Wavelet(wavelet), levels)
+
+
+def _shrunken(u: Array, before: list[int], threshold: float, wavelet: pywt.Wavelet, levels: int) -> Array:
+    """One level, with zeros ``before`` the image and so many around that periodic filters do not meet, and the next."""
+    if levels == 0:
+        return u * np.maximum(1 - threshold / np.maximum(np.abs(u), threshold), 0)
+    taps = wavelet.dec_len
+    starts = [taps // 2 - 1 + zeros for zeros in before]
+    halves = [(n + zeros + taps - 1) // 2 for n, zeros in zip(u.shape, before, strict=True)]
+    image = tuple(slice(start, start + n) for start, n in zip(starts, u.shape, strict=True))
+    coarse = tuple(slice(half) for half in halves)
+    padded = np.zeros([2 * half for half in halves], dtype=u.dtype)
+    padded[image] = u
+    bands = kernels.wavelet.analysis(padded, padded.shape, wavelet.name, 1)
+    following = _shrunken(bands[coarse].copy(), [0, 0], threshold, wavelet, levels - 1)
+    bands = _shrunken(bands, [0, 0], threshold, wavelet, 0)
+    bands[coarse] = following
+    return kernels.wavelet.synthesis(bands, wavelet.name, 1)[image]
