@@ -6,7 +6,7 @@ import pytest
 
 from mri_design import Recipe, UsageError, measure, reconstruct
 from mri_design.design import ReferenceSlice
-from mri_design.experiment import reconstruction
+from mri_design.estimation import compressed_sensing
 from mri_design.runs import compare as methods_module
 from mri_design.runs.compare import TRAINED, MethodStudy, methods_named
 from mri_design.runs.study import Study, StudyPieces
@@ -20,7 +20,7 @@ NAMES = ("low-pass", "golden-ratio")
 
 @pytest.fixture(autouse=True)
 def few_iterations_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconstruction, "ITERATIONS", 10)
+    monkeypatch.setattr(compressed_sensing, "ITERATIONS", 10)
     monkeypatch.setattr(methods_module, "WEIGHTS", WEIGHTS)
     monkeypatch.setattr(methods_module, "DAMPINGS", DAMPINGS)
 
