@@ -1,8 +1,8 @@
 """Fourier transforms and filters of images: the one module that knows which FFT computes them.
 
 Transforms are those of `scipy.fft`. Filters, which transform, multiply and transform back, are compiled loops
-(`kernels.fft`) on sizes whose prime factors are small, and `scipy.fft` on all others. docs/fft.md gives the reason, and
-the time that each takes.
+(`kernels.fft`) on sizes whose prime factors are at most 127, and `scipy.fft` on all others. docs/fft.md gives the
+reason, and the time that each takes.
 """
 
 from __future__ import annotations

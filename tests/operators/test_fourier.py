@@ -148,7 +148,7 @@ def test_grams_are_two_passes_also_of_real_arrays(shape, coils):
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(24, 20), (25, 17), (11, 10), (34, 16)])  # the last one is left to the library
+@pytest.mark.parametrize("shape", [(24, 20), (25, 17), (11, 10), (131, 16)])  # the last one is left to the library
 @pytest.mark.parametrize("coils", [0, 3])
 def test_the_adjoint_of_shared_noise_is_that_of_the_lines_own_noise(shape, coils, real):
     real, maps = np.dtype(real), noise((coils, *shape)) if coils else None
@@ -161,7 +161,7 @@ def test_the_adjoint_of_shared_noise_is_that_of_the_lines_own_noise(shape, coils
         np.testing.assert_allclose(operator.adjoint_of_noise(shared), own, atol=20 * np.finfo(real).eps)
 
 
-@pytest.mark.parametrize("shape", [(24, 20), (25, 17), (7, 9), (34, 16)])  # the last two are left to the library
+@pytest.mark.parametrize("shape", [(24, 20), (25, 17), (7, 9), (131, 16)])  # the last two are left to the library
 @pytest.mark.parametrize("coils", [0, 3])
 def test_columns_are_lines_with_readouts_transformed_back(shape, coils):
     u, maps = noise((2, *shape)), noise((coils, *shape), seed=7) if coils else None

@@ -171,15 +171,17 @@ def test_whole_numbers_are_taken_in_double_precision():
 
 
 FFT_ROUNDING = {np.complex64: 2e-6, np.complex128: 1e-14}
-# Fours alone, a two, a three, a five and a seven among them, sides of different kinds, a last panel that is not full.
+# Fours alone, a two, odd factors small and large among them, sides of different kinds, a last panel that is not full,
+# a last strip and a last group that overlap others.
 FILTERED_GRIDS = [(16, 16), (64, 16), (16, 128), (32, 48), (80, 64), (112, 16), (192, 64), (8, 64), (48, 320)]
+FILTERED_GRIDS += [(9, 16), (16, 20), (44, 13), (31, 46), (230, 60), (46, 368), (12, 372), (127, 8)]
 
 
 def filtered(images, response):
     return np.fft.ifft2(response * np.fft.fft2(images.astype(np.complex128)))
 
 
-LARGER = [((16, 16), (32, 32)), ((80, 16), (112, 80)), ((16, 64), (16, 128))]
+LARGER = [((16, 16), (32, 32)), ((80, 16), (112, 80)), ((16, 64), (16, 128)), ((23, 31), (46, 62))]
 
 
 @pytest.mark.parametrize("dtype", list(FFT_ROUNDING))
@@ -206,7 +208,7 @@ def test_slices_of_larger_arrays_are_filtered_and_images_of_a_batch_have_the_bit
         np.testing.assert_array_equal(found(image), one)
 
 
-@pytest.mark.parametrize("grid", [(9, 16), (16, 20), (17, 16), (64, 72), (1, 16), (44, 16), (176, 16)], ids=str)
+@pytest.mark.parametrize("grid", [(131, 16), (16, 262), (1, 16), (7, 16), (16, 3)], ids=str)
 def test_other_sizes_and_real_images_go_to_the_library(grid, monkeypatch):
     images = noise((2, *grid), np.complex64, 7)
     assert not suits_both(images.shape, images.dtype)
@@ -227,8 +229,9 @@ def plain(u, mask, maps):
     return sum(s.conj() * one_coil(s * u) for s in maps.astype(np.complex128))
 
 
-# Fours alone, a two at the end and in the middle, every other radix, last strips whole and overlapping.
+# Fours alone, a two at the end, many other radices, last strips whole and overlapping.
 GRIDS = [(4, 8), (2, 9), (3, 8), (8, 40), (16, 33), (96, 12), (9, 17), (60, 8), (7, 65), (13, 10), (22, 8), (64, 64)]
+GRIDS += [(230, 9), (368, 8), (372, 8), (31, 8), (46, 12), (34, 16), (127, 8)]
 
 
 @pytest.mark.parametrize("dtype", list(FFT_ROUNDING))
@@ -254,7 +257,7 @@ def test_slices_of_larger_arrays_are_filtered_and_batches_have_the_bits_of_one()
         assert all((X.gram(one) == image).all() for one, image in zip(u, together, strict=True))
 
 
-@pytest.mark.parametrize("grid", [(1, 8), (17, 8), (34, 16), (8, 3)], ids=str)
+@pytest.mark.parametrize("grid", [(1, 8), (131, 8), (262, 16), (8, 3)], ids=str)
 def test_sizes_it_does_not_know_go_to_the_library(grid):
     assert not suits(grid, np.dtype(np.complex64))
     u, maps, lines = noise((2, *grid), np.complex64, 5), noise((2, *grid), np.complex64, 6), [0, grid[0] // 2]
@@ -265,7 +268,8 @@ def test_sizes_it_does_not_know_go_to_the_library(grid):
 
 # compiled, and by the library
 @pytest.mark.parametrize(
-    ("grid", "coils", "batch"), [((16, 24), 0, (2,)), ((16, 24), 3, (2, 2)), ((17, 8), 0, ()), ((17, 8), 3, (2,))]
+    ("grid", "coils", "batch"),
+    [((16, 24), 0, (2,)), ((16, 24), 3, (2, 2)), ((17, 8), 3, (2,)), ((131, 8), 0, ()), ((131, 8), 3, (2,))],
 )
 def test_rotated_lines_are_as_far_from_the_rotated_data(grid, coils, batch):
     maps = noise((coils, *grid), np.complex128, 1) if coils else None

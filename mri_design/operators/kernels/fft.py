@@ -35,8 +35,8 @@ from mri_design.operators.kernels.compiling import (
 
 Array = NDArray[Any]
 
-LARGEST_FACTOR = 13
-"""Prime factors above this are left to the libraries: a step of radix r takes r^2 products here."""
+LARGEST_FACTOR = 127
+"""Prime factors above this are left to the libraries: a step of radix r takes r products for each of its numbers."""
 
 
 Steps = tuple[Array, Array, Array]
@@ -45,13 +45,13 @@ Steps = tuple[Array, Array, Array]
 
 @lru_cache(maxsize=64)
 def radices(n: int) -> tuple[int, ...]:
-    """Factors of n, fours first; empty for 1 and where one is too large."""
+    """Odd factors of n, fours, and a two if there is one; empty for 1 and where a factor is too large."""
     factors = []
     for radix in (4, 2, *range(3, LARGEST_FACTOR + 1, 2)):
         while n % radix == 0:
             factors.append(radix)
             n //= radix
-    return tuple(factors) if n == 1 else ()
+    return tuple(sorted(factors, key=lambda radix: (radix % 2 == 0, -radix))) if n == 1 else ()
 
 
 @lru_cache(maxsize=64)
@@ -60,17 +60,25 @@ def plan(n: int, dtype: str) -> tuple[Steps, Array]:
 
     ``dtype`` is a real one's character.
     """
-    factors, order, twiddles, roots = radices(n), np.zeros(1, dtype=np.intp), [], []
+    factors, order, twiddles, roots = radices(n), np.zeros(1, dtype=np.intp), [], [np.zeros(0, dtype=complex)]
     length = n
     for radix in factors:
         length //= radix
         powers = np.outer(np.arange(length), np.arange(1, radix))
         twiddles.append(np.exp(-2j * np.pi * powers / (length * radix)).ravel())
-        roots.append(np.exp(-2j * np.pi * np.arange(radix) / radix))
+        if radix % 2:
+            roots.append(_roots_by_twos(radix))
     for radix in reversed(factors):
         order = np.concatenate([p + radix * order for p in range(radix)])
     turns, units = (np.concatenate(each).view(float).astype(dtype) for each in (twiddles, roots))
     return (np.array(factors, dtype=np.intp), turns, units), order
+
+
+def _roots_by_twos(radix: int) -> Array:
+    """Roots of unity as `_odd` reads them: for two outputs at a time, those of every pair of inputs."""
+    pairs = np.arange(1, radix // 2 + 1)
+    outputs = np.append(pairs, pairs[-1:] if radix // 2 % 2 else pairs[:0]).reshape(-1, 1, 2)
+    return np.exp(2j * np.pi * (outputs * pairs[:, np.newaxis] % radix) / radix).ravel()
 
 
 @compiled
@@ -164,47 +172,81 @@ def _masked_two(work, base, mask, n_lines, count):
 
 
 @compiled
-def _any(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count):
-    """A step of any radix, by the definition."""
-    row, step = 2 * count, 2 * count * length
-    for j in range(length):
-        for y in range(base + j * row, base + n_lines * row, radix * step):
-            for p in range(radix):
-                re, im = load_parts(work, y, count)
-                for q in range(1, radix):
-                    c = root + 2 * (p * q % radix)
-                    er, ei = load_parts(work, y + q * step, count)
-                    re = re + (er * roots[c] - ei * roots[c + 1])
-                    im = im + (er * roots[c + 1] + ei * roots[c])
-                if p > 0:
-                    w = at + 2 * (j * (radix - 1) + p - 1)
-                    re, im = re * twiddles[w] - im * twiddles[w + 1], re * twiddles[w + 1] + im * twiddles[w]
-                store_parts(work, spare + p * row, count, re, im)
-            for p in range(radix):
-                store(work, y + p * step, load(work, spare + p * row))
-                store(work, y + p * step + count, load(work, spare + p * row + count))
+def _two(work, base, n_lines, count):
+    """Sums and differences of neighbours: the step of radix two, which is the last one, and its own adjoint."""
+    row = 2 * count
+    for line in range(base, base + n_lines * row, 2 * row):
+        for y in range(line, line + row, count):
+            a, b = load(work, y), load(work, y + row)
+            store(work, y, a + b)
+            store(work, y + row, a - b)
 
 
 @compiled
-def _any_back(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count):
-    """The adjoint of `_any`."""
-    row, step = 2 * count, 2 * count * length
+def _turned(re, im, twiddles, w, back):
+    """Times a twiddle, or its conjugate."""
+    c, s = fill(twiddles[w]), fill(twiddles[w + 1])
+    if back:
+        return re * c + im * s, im * c - re * s
+    return re * c - im * s, re * s + im * c
+
+
+@compiled
+def _odd(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count, back):
+    """A step of odd radix, or its adjoint.
+
+    With s_q = x_q + x_-q and d_q = x_q - x_-q, the outputs p and -p are x_0 + sum_q cos s_q -+ i sum_q sin d_q.
+    """
+    row, step, half = 2 * count, 2 * count * length, radix // 2
     for j in range(length):
+        turns = at + 2 * j * (radix - 1) - 2
         for y in range(base + j * row, base + n_lines * row, radix * step):
-            for p in range(radix):
-                re, im = load_parts(work, y + p * step, count)
-                if p > 0:
-                    w = at + 2 * (j * (radix - 1) + p - 1)
-                    re, im = re * twiddles[w] + im * twiddles[w + 1], im * twiddles[w] - re * twiddles[w + 1]
-                store_parts(work, spare + p * row, count, re, im)
-            for q in range(radix):
-                re, im = load_parts(work, spare, count)
-                for p in range(1, radix):
-                    c = root + 2 * (p * q % radix)
-                    er, ei = load_parts(work, spare + p * row, count)
-                    re = re + (er * roots[c] + ei * roots[c + 1])
-                    im = im + (ei * roots[c] - er * roots[c + 1])
-                store_parts(work, y + q * step, count, re, im)
+            re0, im0 = load_parts(work, y, count)
+            re, im = re0, im0
+            for q in range(1, half + 1):
+                ar, ai = load_parts(work, y + q * step, count)
+                br, bi = load_parts(work, y + (radix - q) * step, count)
+                if back:
+                    ar, ai = _turned(ar, ai, twiddles, turns + 2 * q, True)
+                    br, bi = _turned(br, bi, twiddles, turns + 2 * (radix - q), True)
+                store_parts(work, spare + (2 * q - 2) * row, count, ar + br, ai + bi)
+                store_parts(work, spare + (2 * q - 1) * row, count, ar - br, ai - bi)
+                re, im = re + (ar + br), im + (ai + bi)
+            store_parts(work, y, count, re, im)
+            unit, zero = root, fill(work.dtype.type(0))
+            for p in range(1, half + 1, 2):
+                second = min(p + 1, half)
+                er, ei, fr, fi = re0, im0, zero, zero
+                gr, gi, hr, hi = re0, im0, zero, zero
+                for place in range(spare, spare + 2 * half * row, 2 * row):
+                    sr, si = load_parts(work, place, count)
+                    dr, di = load_parts(work, place + row, count)
+                    c, s = fill(roots[unit]), fill(roots[unit + 1])
+                    er, ei, fr, fi = er + sr * c, ei + si * c, fr + dr * s, fi + di * s
+                    c, s = fill(roots[unit + 2]), fill(roots[unit + 3])
+                    gr, gi, hr, hi = gr + sr * c, gi + si * c, hr + dr * s, hi + di * s
+                    unit += 4
+                _store_pair(work, y, step, radix, p, er, ei, fr, fi, twiddles, turns, count, back)
+                _store_pair(work, y, step, radix, second, gr, gi, hr, hi, twiddles, turns, count, back)
+
+
+@compiled
+def _store_pair(work, y, step, radix, p, er, ei, fr, fi, twiddles, turns, count, back):
+    """Outputs p and -p of an odd radix: e - i f and e + i f, or the other way round."""
+    if back:
+        store_parts(work, y + p * step, count, er - fi, ei + fr)
+        store_parts(work, y + (radix - p) * step, count, er + fi, ei - fr)
+    else:
+        re, im = _turned(er + fi, ei - fr, twiddles, turns + 2 * p, False)
+        store_parts(work, y + p * step, count, re, im)
+        re, im = _turned(er - fi, ei + fr, twiddles, turns + 2 * (radix - p), False)
+        store_parts(work, y + (radix - p) * step, count, re, im)
+
+
+@compiled
+def _roots_of(radix):
+    """How many numbers `_roots_by_twos` has."""
+    return radix // 2 * ((radix // 2 + 1) // 2 * 4) if radix % 2 == 1 else 0
 
 
 @compiled
@@ -212,19 +254,18 @@ def there_and_back(work, base, spare, mask, n_lines, steps, count):
     """Transform, mask and inverse of one strip of rows (real lanes, imaginary lanes); the last step meets the mask."""
     radices, twiddles, roots = steps
     row, last = 2 * count, radices.size - 1
-    at, root = forth(work, base, spare, n_lines, (radices[:last], twiddles, roots), count)
     radix = radices[last]
+    kept = last if radix % 2 == 0 else last + 1
+    at, root = forth(work, base, spare, n_lines, (radices[:kept], twiddles, roots), count)
     if radix == 4:
         _masked_four(work, base, mask, n_lines, count)
     elif radix == 2:
         _masked_two(work, base, mask, n_lines, count)
     else:
-        _any(work, base, spare, n_lines, 1, radix, twiddles, at, roots, root, count)
         for line in range(n_lines):
             for y in range(base + line * row, base + line * row + row, count):
                 store(work, y, load(work, y) * mask[line])
-        _any_back(work, base, spare, n_lines, 1, radix, twiddles, at, roots, root, count)
-    back(work, base, spare, n_lines, (radices[:last], twiddles[:at], roots[:root]), count)
+    back(work, base, spare, n_lines, (radices[:kept], twiddles[:at], roots[:root]), count)
 
 
 @compiled
@@ -239,10 +280,12 @@ def forth(work, base, spare, n_lines, steps, count):
         length //= radix
         if radix == 4:
             _four(work, base, n_lines, length, twiddles, at, count)
+        elif radix == 2:
+            _two(work, base, n_lines, count)
         else:
-            _any(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count)
+            _odd(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count, False)
         at += 2 * length * (radix - 1)
-        root += 2 * radix
+        root += _roots_of(radix)
     return at, root
 
 
@@ -256,11 +299,13 @@ def back(work, base, spare, n_lines, steps, count):
     for step in range(radices.size - 1, -1, -1):
         radix = radices[step]
         at -= 2 * length * (radix - 1)
-        root -= 2 * radix
+        root -= _roots_of(radix)
         if radix == 4:
             _four_back(work, base, n_lines, length, twiddles, at, count)
+        elif radix == 2:
+            _two(work, base, n_lines, count)
         else:
-            _any_back(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count)
+            _odd(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count, True)
         length *= radix
 
 
@@ -521,18 +566,9 @@ def _to_images(values, source, maps, coils, n_lines, n_columns, steps, work, cou
             store_pairs(out, image * size + 2 * (y * n_columns + column), scale * re, scale * im)
 
 
-LARGEST_OTHER = 7
-"""Largest radix other than four that one step of a side may have: with more of them libraries are faster."""
-
-
 def suits_both(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-    """Whether `filter_images` knows images of this shape and is fast on them, as on 64, 80, 128, 192, 256, 320, 512."""
-    return dtype.char in "FD" and all(n % COUNT[dtype.itemsize // 2] == 0 and _nearly_fours(n) for n in shape[-2:])
-
-
-def _nearly_fours(n: int) -> bool:
-    others = [radix for radix in radices(n) if radix != 4]
-    return n > 1 and bool(radices(n)) and (not others or (len(others) == 1 and others[0] <= LARGEST_OTHER))
+    """Whether `filter_images` knows images of this shape: sides of small prime factors, and no shorter than a strip."""
+    return dtype.char in "FD" and all(n >= COUNT[dtype.itemsize // 2] and bool(radices(n)) for n in shape[-2:])
 
 
 def in_groups(response: Array, dtype: np.dtype[Any]) -> Array:
@@ -554,7 +590,7 @@ def in_groups(response: Array, dtype: np.dtype[Any]) -> Array:
 def _opposite(n_lines: int, n_columns: int, real: str) -> NDArray[np.uint32]:
     """Place of the real part of the opposite wave, for the waves in the order in which they are read."""
     places = _places(n_lines, n_columns, real).reshape(-1)
-    number = np.empty(places.size, dtype=np.uint32)
+    number = np.empty(n_lines * n_columns, dtype=np.uint32)
     number[places] = np.arange(places.size, dtype=np.uint32)
     ky, kx = np.divmod(places, n_columns)
     found, count = number[-ky % n_lines * n_columns + -kx % n_columns], COUNT[np.dtype(real).itemsize]
@@ -564,7 +600,9 @@ def _opposite(n_lines: int, n_columns: int, real: str) -> NDArray[np.uint32]:
 @lru_cache(maxsize=8)
 def _places(n_lines: int, n_columns: int, real: str) -> NDArray[np.intp]:
     """Where the numbers that are read one after another lie in the response."""
-    lines = plan(n_lines, real)[1].reshape(-1, 1, COUNT[np.dtype(real).itemsize])
+    count = COUNT[np.dtype(real).itemsize]
+    starts = np.minimum(np.arange(0, n_lines, count), n_lines - count)  # the last group may overlap another
+    lines = plan(n_lines, real)[1][starts[:, np.newaxis, np.newaxis] + np.arange(count)]
     return np.asarray(lines * n_columns + plan(n_columns, real)[1][:, np.newaxis])
 
 
@@ -589,7 +627,7 @@ def filter_images(images: Array, weights: Array, turn: Array | None, grid: tuple
     n_lines, n_columns = grid
     real = images.real.dtype
     (down, _), (across, _), count = plan(n_lines, real.char), plan(n_columns, real.char), COUNT[real.itemsize]
-    waves = (n_lines // count * n_columns + LARGEST_FACTOR) * 2 * count
+    waves = (-(-n_lines // count) * n_columns + LARGEST_FACTOR) * 2 * count
     images = np.require(images, requirements=["C"])
     out = np.empty(images.shape, dtype=images.dtype)
     mixing = len(weights) == 2
@@ -619,11 +657,12 @@ def _filter_by_spectrum(
 ):
     """One image after another: ``work`` holds a panel's strips, ``waves`` the spectrum, both with spare rows behind.
 
-    Where there is an ``opposite``, ``mixed`` takes the spectrum with that of opposite waves.
+    The last strip of columns and the last group of ky may overlap another. Where there is an ``opposite``, ``mixed``
+    takes the spectrum with that of opposite waves.
     """
     row, size = 2 * count, 2 * rows * columns
     strip, along = n_lines * row, n_columns * row
-    strips, groups = columns // count, n_lines // count
+    strips, groups = (columns + count - 1) // count, (n_lines + count - 1) // count
     zero = work.dtype.type(0)
     spare, spare_waves = PANEL * strip, groups * along
     own = weights[0]
@@ -634,7 +673,7 @@ def _filter_by_spectrum(
             width = min(PANEL, strips - panel)
             for y in range(rows):
                 for k in range(width):
-                    at = 2 * (y * columns + (panel + k) * count)
+                    at = 2 * (y * columns + min((panel + k) * count, columns - count))
                     re, im = load_pairs(images, first + at)
                     if turning:
                         c, s = load_pairs(turn, at)
@@ -644,7 +683,8 @@ def _filter_by_spectrum(
                 work[k * strip + rows * row : (k + 1) * strip] = zero
                 forth(work, k * strip, spare, n_lines, down, count)
                 for group in range(groups):
-                    here, there = k * strip + group * count * row, group * along + (panel + k) * count * row
+                    here = k * strip + min(group * count, n_lines - count) * row
+                    there = group * along + min((panel + k) * count, columns - count) * row
                     transpose(work, here, row, waves, there, row)
                     transpose(work, here + count, row, waves, there + count, row)
         for group in range(groups):
@@ -666,13 +706,14 @@ def _filter_by_spectrum(
             width = min(PANEL, strips - panel)
             for k in range(width):
                 for group in range(groups):
-                    here, there = k * strip + group * count * row, group * along + (panel + k) * count * row
+                    here = k * strip + min(group * count, n_lines - count) * row
+                    there = group * along + min((panel + k) * count, columns - count) * row
                     transpose(filtered, there, row, work, here, row)
                     transpose(filtered, there + count, row, work, here + count, row)
                 back(work, k * strip, spare, n_lines, down, count)
             for y in range(rows):
                 for k in range(width):
-                    at = 2 * (y * columns + (panel + k) * count)
+                    at = 2 * (y * columns + min((panel + k) * count, columns - count))
                     re, im = load_parts(work, k * strip + y * row, count)
                     if turning:
                         c, s = load_pairs(turn, at)
