@@ -36,6 +36,9 @@ from tests.slow_cases import slow_case
 def test_maps_are_those_of_the_images_of_all_kernels(shape, coils, width, kernel, monkeypatch):
     kspace = truth(*shape, coils).scan(0.01).kspace[0]
     wanted = EspiritCalib(kspace, calib_width=width, kernel_width=kernel, crop=0, show_pbar=False).run()
+    short = espirit(kspace, np.eye(coils, dtype=np.complex128), width)
+    assert np.linalg.norm(short - wanted) < 2e-3 * np.linalg.norm(wanted)
+    monkeypatch.setattr(module, "_TERMS", 50)  # of the series, which stand for all of its hundred
     for size in (module._BYTES, 1):  # all rows at once, and one by one
         monkeypatch.setattr(module, "_BYTES", size)
         found = espirit(kspace, np.eye(coils, dtype=np.complex128), width)
@@ -43,6 +46,17 @@ def test_maps_are_those_of_the_images_of_all_kernels(shape, coils, width, kernel
     outside = np.where(central(np.ones(shape), width).any(), 9, 0) + kspace
     central(outside, width)[:] = central(kspace, width)
     np.testing.assert_array_equal(espirit(outside.astype(np.complex64), np.eye(coils) + 0j, width), found)
+
+
+@pytest.mark.parametrize("coils", [2, 32])
+def test_directions_are_those_of_an_eigendecomposition_whatever_the_scale(coils: int) -> None:
+    halves = noise((50, coils, coils)) * np.geomspace(1, 1e-3, 50)[:, np.newaxis, np.newaxis]
+    halves *= np.geomspace(1, 0.1, coils)
+    matrices = (halves @ np.moveaxis(halves, 1, 2).conj()).astype(np.complex64)
+    values, directions = np.linalg.eigh(matrices)
+    clear = values[:, -2] < 0.9 * values[:, -1]
+    alike = np.abs(np.sum(module._strongest_directions(matrices).conj() * directions[..., -1], axis=-1))
+    assert clear.sum() >= 25 and alike[clear].min() > 0.999
 
 
 def with_centre(data: KSpaceData, first: int, last: int) -> KSpaceData:
