@@ -192,6 +192,32 @@ def _turned(re, im, twiddles, w, back):
 
 
 @compiled
+def _three(work, base, n_lines, length, twiddles, at, count, back):
+    """A step of radix three, or its adjoint, as `_odd` has it."""
+    row, step = 2 * count, 2 * count * length
+    half, root = fill(work.dtype.type(0.5)), fill(work.dtype.type(np.sqrt(0.75)))
+    for j in range(length):
+        w = at + 4 * j
+        for y in range(base + j * row, base + n_lines * row, 3 * step):
+            re, im = load_parts(work, y, count)
+            ar, ai = load_parts(work, y + step, count)
+            br, bi = load_parts(work, y + 2 * step, count)
+            if back:
+                ar, ai = _turned(ar, ai, twiddles, w, True)
+                br, bi = _turned(br, bi, twiddles, w + 2, True)
+            sr, si, fr, fi = ar + br, ai + bi, root * (ar - br), root * (ai - bi)
+            store_parts(work, y, count, re + sr, im + si)
+            er, ei = re - half * sr, im - half * si
+            if back:
+                ar, ai, br, bi = er - fi, ei + fr, er + fi, ei - fr
+            else:
+                ar, ai = _turned(er + fi, ei - fr, twiddles, w, False)
+                br, bi = _turned(er - fi, ei + fr, twiddles, w + 2, False)
+            store_parts(work, y + step, count, ar, ai)
+            store_parts(work, y + 2 * step, count, br, bi)
+
+
+@compiled
 def _odd(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count, back):
     """A step of odd radix, or its adjoint.
 
@@ -275,13 +301,17 @@ def forth(work, base, spare, n_lines, steps, count):
     With the first radices of a plan only, its first steps. Gives how many twiddles and roots these take.
     """
     radices, twiddles, roots = steps
-    length, at, root = n_lines, 0, 0
+    length, at, root = n_lines, np.intp(0), np.intp(0)  # a literal 0 would be compiled apart
     for radix in radices:
         length //= radix
         if radix == 4:
             _four(work, base, n_lines, length, twiddles, at, count)
         elif radix == 2:
             _two(work, base, n_lines, count)
+        elif radix == 3:
+            _three(work, base, n_lines, length, twiddles, at, count, False)
+        elif radix == 5:  # known here, its loops unroll
+            _odd(work, base, spare, n_lines, length, 5, twiddles, at, roots, root, count, False)
         else:
             _odd(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count, False)
         at += 2 * length * (radix - 1)
@@ -304,6 +334,10 @@ def back(work, base, spare, n_lines, steps, count):
             _four_back(work, base, n_lines, length, twiddles, at, count)
         elif radix == 2:
             _two(work, base, n_lines, count)
+        elif radix == 3:
+            _three(work, base, n_lines, length, twiddles, at, count, True)
+        elif radix == 5:
+            _odd(work, base, spare, n_lines, length, 5, twiddles, at, roots, root, count, True)
         else:
             _odd(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, count, True)
         length *= radix
@@ -489,7 +523,7 @@ def _to_lines(u, places, maps, coils, n_lines, n_columns, chosen, steps, work, c
                     sre, sim = load_parts(maps, map_at, count)
                     re, im = re * sre - im * sim, re * sim + im * sre
                 store_parts(work, line * row, count, re, im)
-            forth(work, 0, 2 * strip, n_lines, steps, count)
+            forth(work, np.intp(0), 2 * strip, n_lines, steps, count)
             at = 2 * ((image * coils + coil) * chosen * n_columns + column)
             for line in range(n_lines):
                 if places[line] >= 0:
@@ -550,7 +584,7 @@ def _to_images(values, source, maps, coils, n_lines, n_columns, steps, work, cou
                 if source[line] >= 0:
                     re, im = load_pairs(values, at + 2 * source[line] * n_columns)
                 store_parts(work, line * row, count, re, im)
-            back(work, 0, 2 * strip, n_lines, steps, count)
+            back(work, np.intp(0), 2 * strip, n_lines, steps, count)
             for line in range(n_lines):
                 y = line + half if line + half < n_lines else line + half - n_lines
                 re, im = load_parts(work, line * row, count)
