@@ -244,6 +244,18 @@ def fill(typingctx: Any, scalar: Any) -> Any:
     return lanes(scalar), generate
 
 
+@intrinsic
+def load_filled(typingctx: Any, array: Any, index: Any) -> Any:
+    """``array[index]``, an index not negative, in every lane."""
+    lanes = Lanes(array.dtype)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(array)(context, builder, arguments[0]).data
+        return _spread(builder, builder.load(builder.gep(data, [arguments[1]])), lanes)
+
+    return lanes(array, types.intp), generate
+
+
 def _spread(builder: Any, scalar: Any, lanes: Lanes) -> Any:
     nothing = ir.Constant(_vector(lanes), ir.Undefined)
     register = builder.insert_element(nothing, scalar, ir.Constant(ir.IntType(32), 0))

@@ -25,6 +25,7 @@ from mri_design.operators.kernels.compiling import (
     compiled,
     fill,
     load,
+    load_filled,
     load_pairs,
     load_parts,
     store,
@@ -93,12 +94,12 @@ def _butterfly(ar, ai, br, bi, cr, ci, dr, di):
 def _twiddles_of_four(twiddles, at):
     """The three twiddles of a step of radix four, in every lane."""
     return (
-        fill(twiddles[at]),
-        fill(twiddles[at + 1]),
-        fill(twiddles[at + 2]),
-        fill(twiddles[at + 3]),
-        fill(twiddles[at + 4]),
-        fill(twiddles[at + 5]),
+        load_filled(twiddles, at),
+        load_filled(twiddles, at + 1),
+        load_filled(twiddles, at + 2),
+        load_filled(twiddles, at + 3),
+        load_filled(twiddles, at + 4),
+        load_filled(twiddles, at + 5),
     )
 
 
@@ -150,7 +151,12 @@ def _masked_four(work, base, mask, n_lines, count):
         cr, ci = load_parts(work, y + 2 * row, count)
         dr, di = load_parts(work, y + 3 * row, count)
         ar, ai, br, bi, cr, ci, dr, di = _butterfly(ar, ai, br, bi, cr, ci, dr, di)
-        m0, m1, m2, m3 = fill(mask[line]), fill(mask[line + 1]), fill(mask[line + 2]), fill(mask[line + 3])
+        m0, m1, m2, m3 = (
+            load_filled(mask, line),
+            load_filled(mask, line + 1),
+            load_filled(mask, line + 2),
+            load_filled(mask, line + 3),
+        )
         ar, ai, br, bi, cr, ci, dr, di = ar * m0, ai * m0, br * m1, bi * m1, cr * m2, ci * m2, dr * m3, di * m3
         ar, ai, dr, di, cr, ci, br, bi = _butterfly(ar, ai, br, bi, cr, ci, dr, di)
         store_parts(work, y, count, ar, ai)
@@ -163,7 +169,7 @@ def _masked_four(work, base, mask, n_lines, count):
 def _masked_two(work, base, mask, n_lines, count):
     row = 2 * count
     for line in range(0, n_lines, 2):
-        m0, m1 = fill(mask[line]), fill(mask[line + 1])
+        m0, m1 = load_filled(mask, line), load_filled(mask, line + 1)
         for y in range(base + line * row, base + line * row + row, count):
             a, b = load(work, y), load(work, y + row)
             a, b = (a + b) * m0, (a - b) * m1
@@ -185,7 +191,7 @@ def _two(work, base, n_lines, count):
 @compiled
 def _turned(re, im, twiddles, w, back):
     """Times a twiddle, or its conjugate."""
-    c, s = fill(twiddles[w]), fill(twiddles[w + 1])
+    c, s = load_filled(twiddles, w), load_filled(twiddles, w + 1)
     if back:
         return re * c + im * s, im * c - re * s
     return re * c - im * s, re * s + im * c
@@ -247,9 +253,9 @@ def _odd(work, base, spare, n_lines, length, radix, twiddles, at, roots, root, c
                 for place in range(spare, spare + 2 * half * row, 2 * row):
                     sr, si = load_parts(work, place, count)
                     dr, di = load_parts(work, place + row, count)
-                    c, s = fill(roots[unit]), fill(roots[unit + 1])
+                    c, s = load_filled(roots, unit), load_filled(roots, unit + 1)
                     er, ei, fr, fi = er + sr * c, ei + si * c, fr + dr * s, fi + di * s
-                    c, s = fill(roots[unit + 2]), fill(roots[unit + 3])
+                    c, s = load_filled(roots, unit + 2), load_filled(roots, unit + 3)
                     gr, gi, hr, hi = gr + sr * c, gi + si * c, hr + dr * s, hi + di * s
                     unit += 4
                 _store_pair(work, y, step, radix, p, er, ei, fr, fi, twiddles, turns, count, back)
