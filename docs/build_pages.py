@@ -253,7 +253,8 @@ def recipe_text() -> str:
 def _setting_lines(key: str, one: Setting) -> list[str]:
     if one.default is None:
         return _comment(f"{key}: {one.help} Takes {one.wanted}; without it: {one.unset or 'none'}.")
-    choices = f" One of: {', '.join(one.choices)}." if one.choices else ""
+    listed = ", ".join(one.choices) + (", or a number" if one.choices and "integer" in one.kinds else "")
+    choices = f" One of: {listed}." if one.choices else ""
     return [*_comment(one.help + choices), f"{key} = {json.dumps(one.default)}"]
 
 

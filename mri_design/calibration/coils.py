@@ -259,7 +259,9 @@ def _strongest_directions(matrices: NDArray[np.complex64]) -> NDArray[np.complex
 
 
 _AT_ONCE = 1 << 14
-_COLUMNS = 32
+MANY_COILS = 12
+"""More are compressed by default."""
+_LEAST_VIRTUAL, _LEFT_OUT, _SIDE = 8, 0.25, 8
 
 
 def mix_coils(matrix: NDArray[np.complex128], coils: NDArray[np.complex64]) -> NDArray[np.complex64]:
@@ -339,27 +341,55 @@ def virtual_directions(matrix: NDArray[np.complex128], directions: NDArray[np.co
     return np.asarray(orthonormal * np.where(size > 0, along / np.where(size > 0, size, 1), 1))
 
 
-def compression(kspace: NDArray[np.complex64], count: int, width: int) -> tuple[NDArray[np.complex128], float]:
-    """The ``count`` directions of coil space in which the centre of k-space has most energy.
+@dataclass(frozen=True)
+class Compression:
+    """White coils combined into virtual ones.
+
+    Parameters
+    ----------
+    matrix : complex array, shape (virtual, coil)
+        Orthonormal rows, the strongest virtual coil first: white coils stay white.
+    lost : float
+        Share of the energy of the signal that the virtual coils do not hold, 0 to 1.
+    left_out : float
+        Root-mean-square over the pixels of the object of the signal that they do not hold, over the standard deviation
+        of the noise.
+    """
+
+    matrix: NDArray[np.complex128]
+    lost: float
+    left_out: float
+
+
+def compression(
+    kspace: NDArray[np.complex64],
+    noise_variance: float,
+    count: int | None = None,
+    *,
+    square: bool = False,
+    maps: NDArray[np.complex64] | None = None,
+) -> Compression:
+    r"""The directions of coil space in which the centre of k-space has most energy above the noise.
 
     Of one position of a 3-D scan they are those of that position (geometric compression), which hold more of it than
-    those of the volume would.
+    those of the volume would. Only the four measured lines next to the centre are looked at, with which a design
+    begins: a mask with these lines has the same virtual coils as the design that chose it. Of known maps S the energies
+    are :math:`\sum_x |u(x)|^2 S(x) S(x)^H`, where u is the image of two lines.
 
     Parameters
     ----------
     kspace : complex64 array, shape (slice, coil, ky, kx)
         Of white coils; slices are compressed alike. Only measured samples are used.
-    count : int
-        Virtual coils, at most as many as there are coils.
-    width : int
-        Central lines that are used, and as many samples of each, or 32 if these are more.
-
-    Returns
-    -------
-    matrix : complex array, shape (virtual, coil)
-        Orthonormal rows, the strongest virtual coil first: white coils stay white.
-    lost : float
-        Share of the energy of the centre of k-space that the virtual coils do not hold, 0 to 1.
+    noise_variance : float
+        Of the samples, per real component.
+    count : int, optional
+        Virtual coils, at most as many as there are coils. By default as few as leave out less than a quarter of the
+        noise's standard deviation (`Compression.left_out`), at least eight. Of all lines that is less than the noise
+        (results/speed/README.md).
+    square : bool
+        Whether the samples of a plane are measured: the 64 next to the centre are taken.
+    maps : complex64 array, shape (slice, coil, ky, kx), optional
+        If they are known.
 
     Raises
     ------
@@ -372,21 +402,40 @@ def compression(kspace: NDArray[np.complex64], count: int, width: int) -> tuple[
     T. Zhang et al., "Coil compression for accelerated imaging with Cartesian sampling", Magn. Reson. Med. 69 (2013)
     571-582.
     """
-    n_coils, rows, columns = kspace.shape[1:]
-    require_counts(least=1, most=n_coils, **{"virtual coils": count})
-    energies = np.zeros((n_coils, n_coils), np.complex128)
-    inside = np.zeros((rows, columns), dtype=bool)
-    central(inside, max(width, _COLUMNS))[:] = True
-    inside[: rows // 2 - width // 2] = inside[rows // 2 + (width + 1) // 2 :] = False
-    for stack in kspace:
-        samples = stack[:, inside & measured_samples(stack)].astype(np.complex128)
-        energies += samples @ samples.conj().T
-    total = float(np.trace(energies).real)
-    if not total > 0:
+    n_coils = kspace.shape[1]
+    require_counts(least=1, most=n_coils, **{"virtual coils": n_coils if count is None else count})
+    energies, pixels, noise = np.zeros((n_coils, n_coils), np.complex128), 0.0, 0.0
+    for number, stack in enumerate(kspace):
+        inside = _next_to_centre(measured_samples(stack), square, of_maps=maps is not None)
+        seen = to_image(np.where(inside, stack, 0))
+        strength = np.linalg.norm(seen, axis=0).astype(np.float64)
+        pixels += float(strength.sum() ** 2 / (np.vdot(strength, strength) or 1))
+        if maps is None:
+            signal = stack[:, inside].astype(np.complex128)
+            noise += 2 * noise_variance * signal.shape[1]
+        else:
+            signal = maps[number] * np.linalg.norm(np.sum(maps[number].conj() * seen, axis=0, keepdims=True), axis=0)
+            signal = signal.reshape(n_coils, -1).astype(np.complex128)
+        energies += signal @ signal.conj().T
+    directions = coil_directions(energies)
+    along = np.sum(directions.conj() * (energies @ directions), axis=0).real
+    found = np.maximum(along - noise, 0)
+    if not found.any():
         raise InputError(field="kspace", got="no signal in the central lines", wanted="signal to combine coils by")
-    matrix = coil_directions(energies)[:, :count].conj().T
-    kept = float(np.trace(matrix @ energies @ matrix.conj().T).real)
-    return np.asarray(matrix), max(0.0, 1 - kept / total)
+    left = np.append(np.cumsum(found[::-1])[::-1], 0)  # by how many virtual coils there are
+    left_out = np.sqrt(left / (2 * noise_variance * pixels))
+    kept = max(_LEAST_VIRTUAL, int(np.argmax(left_out <= _LEFT_OUT))) if count is None else count
+    kept = min(kept, n_coils)
+    return Compression(directions[:, :kept].conj().T, float(left[kept] / left[0]), float(left_out[kept]))
+
+
+def _next_to_centre(measured: NDArray[np.bool_], square: bool, *, of_maps: bool) -> NDArray[np.bool_]:
+    """The measured samples (ky, kx) of the lines next to the centre, or those of a plane next to it."""
+    rows, columns = (np.abs(np.arange(n) - n // 2 + 0.5) for n in measured.shape)
+    away = np.maximum(rows[:, np.newaxis], columns if square else 0)
+    units, wanted = (measured, _SIDE**2) if square else (measured.any(axis=1, keepdims=True), 2 if of_maps else 4)
+    nearest = np.sort(away[units])
+    return np.asarray(measured & (away <= nearest[min(wanted, nearest.size) - 1]))
 
 
 try:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from mri_design.calibration.coils import central, compression, image_units, inverse_root, virtual_directions
+from mri_design.calibration.coils import (
+    MANY_COILS,
+    central,
+    compression,
+    image_units,
+    inverse_root,
+    virtual_directions,
+)
 from mri_design.calibration.noise import least_noise, refuse_copies, rim_noise
 from mri_design.errors import InputError, option, require_instance
 from mri_design.experiment.recipe import Recipe, recipe_from
@@ -100,18 +107,10 @@ def calibrate(
     made: Any = known  # on a grid, as the scan was
     if directions is not None and made.n_coils < len(directions):
         directions = virtual_directions(np.eye(len(directions), dtype=complex)[working_coils(scan)[0]], directions)
-    lines, most = calibration_count(calibration_lines, recipe, made.grid_shape[0]), recipe.coils.compress
-    if most is not None and most < known.n_coils:
-        used = made if measured is None else made.only(measured)
-        if (
-            recipe.coils.method != "espirit" and estimates_own_maps(made) and folds(used)
-        ):  # fewer coils would not tell the two sets of maps apart
-            made = made.known(combined=(known.n_coils, known.n_coils, 0.0))
-        else:
-            matrix, lost = compression(used.kspace, most, lines)
-            made = replace(mixed_coils(made, matrix), mixing=_after(matrix, known))
-            made = made.known(combined=(known.n_coils, most, lost))
-            directions = None if directions is None else virtual_directions(matrix, directions)
+    lines, white = calibration_count(calibration_lines, recipe, made.grid_shape[0]), made.n_coils
+    made, matrix = _compressed(made, made if measured is None else made.only(measured), recipe, scan.n_coils)
+    if directions is not None and made.n_coils < white:
+        directions = virtual_directions(matrix, directions)
     if growing and estimates_own_maps(made):
         from mri_design.calibration.coils import OwnMaps
 
@@ -119,6 +118,35 @@ def calibrate(
         return replace(made, own_maps=OwnMaps(recipe.coils.method, made.noise_variance or 0.0)).known(maps=origin)
     allowed = made if measured is None else made.only(measured)
     return cast(AnyScan, _with_maps(made, allowed, lines, recipe, directions))
+
+
+def _compressed(scan: KSpaceData, used: KSpaceData, recipe: Recipe, n_coils: int) -> tuple[KSpaceData, Array]:
+    """A scan of white coils with virtual coils by the recipe, and the matrix that combines them.
+
+    Samples of a calibration scan decide, if there is one, else those that are used. A number of coils leaves all where
+    fewer would not tell two sets of maps apart; what the noise decides keeps those.
+
+    Raises
+    ------
+    InputError
+        For more virtual coils than the ``n_coils`` that were read.
+    """
+    stated, count = recipe.coils.coil_compression, scan.n_coils
+    if not isinstance(stated, str) and stated > n_coils:
+        raise InputError("coils.coil_compression", f"{stated} of {n_coils} coils", f"at most {n_coils}")
+    if stated == "none" or (stated == "auto" and count <= MANY_COILS) or (stated != "auto" and stated >= count):
+        return scan, np.eye(count)
+    if stated != "auto" and recipe.coils.method != "espirit" and estimates_own_maps(scan) and folds(used):
+        return scan.known(combined=(count, count, 0.0, 0.0)), np.eye(count)
+    found = compression(
+        used.kspace if scan.calibration is None else scan.calibration,
+        scan.noise_variance or 1.0,
+        None if stated == "auto" else stated,
+        square=KINDS[recipe.design.encoding].square,
+        maps=scan.coil_maps,
+    )
+    made = replace(mixed_coils(scan, found.matrix), mixing=_after(found.matrix, scan))
+    return made.known(combined=(count, len(found.matrix), found.lost, found.left_out)), found.matrix
 
 
 def _with_maps(
@@ -505,4 +533,6 @@ def expected_calibration(part: AnyScan, recipe: Recipe, samplings: Sequence[Samp
         return known.known(maps=origin_of_sample_maps(known, recipe)[0])
     made: Any = known
     lines = calibration_count(None, recipe, made.grid_shape[0])
-    return cast(AnyScan, _with_maps(made, made, lines, recipe, centre=gapless_square(samplings)))
+    virtual, _ = _compressed(made, made, recipe, part.n_coils)
+    origin = _with_maps(virtual, virtual, lines, recipe, centre=gapless_square(samplings)).provenance
+    return cast(AnyScan, made.known(maps=origin.maps, combined=origin.combined))

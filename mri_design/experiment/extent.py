@@ -99,7 +99,8 @@ def centre_for_maps(
     """
     usual = usual or calibration_for(recipe, count) or recipe.coils.most_lines
     if strategy.needs_posterior or isinstance(strategy, TrainedOrder):
-        left = min(n_coils, recipe.coils.compress or n_coils)
+        stated = recipe.coils.coil_compression
+        left = n_coils if isinstance(stated, str) else min(n_coils, stated)
         own = None if _states_calibration_lines(recipe) else strategy.growing_start(left)
         return own or start_of_growing(recipe, usual, count)
     published = isinstance(strategy, CentredLines) and strategy.centre_fraction is not None

@@ -305,8 +305,9 @@ class CoilRecipe(Settings):
         espirit: from gapless centre lines (ACS), 8 at least; nlinv: together with the image, from all lines
         measured near the centre, with or without gaps; auto: espirit from 24 gapless lines on, nlinv from fewer.
         espirit uses 24 centre lines at most; auto:16 or espirit:16 at most 16, and a design begins with these.
-    compress : int, optional
-        Virtual coils into which the scan's are combined, slice by slice; reports say what is lost.
+    coil_compression : {"auto", "none"} or int
+        Virtual coils into which the scan's are combined, slice by slice; reports say what is left out. auto: of
+        more than 12 coils as many as leave out less than the noise; none: all coils stay as they are.
     """
 
     maps: str = setting(
@@ -315,7 +316,7 @@ class CoilRecipe(Settings):
         check=_written(r"[^:]+(:([89]|[1-9]\d+))?", "espirit:16, with 8 lines or more"),
         expert=True,
     )
-    compress: Count | None = setting(None, unset="all coils", expert=True)
+    coil_compression: Count | Literal["auto", "none"] = setting("auto", expert=True)
 
     @property
     def method(self) -> MapMethod:
@@ -678,8 +679,10 @@ class Recipe(Settings):
         return self.design.start if KINDS[self.design.encoding].on_grid else None
 
     def of_another_file(self) -> Recipe:
-        """The recipe without what belongs to the samples of one file: axes, centre and noise."""
-        return replace(self, input=replace(self.input, dims=None, centre=None, noise=None))
+        """The recipe without what belongs to the samples of one file: axes, centre, noise, and a number of coils."""
+        compressed = "none" if self.coils.coil_compression == "none" else "auto"
+        recipe = self.replacing("coils", coil_compression=compressed)
+        return replace(recipe, input=replace(self.input, dims=None, centre=None, noise=None))
 
     def with_strategy(self, name: str | None) -> Recipe:
         """The recipe with this strategy; without a name with its own, or, of shots, with one that can choose them."""

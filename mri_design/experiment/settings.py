@@ -81,7 +81,8 @@ class Setting:
     @property
     def wanted(self) -> str:
         """The allowed values in words."""
-        return _listed(self.choices) if self.choices else _in_words(self.schema)
+        counted = self.names is None and "integer" in self.kinds
+        return _listed(self.choices) if self.choices and not counted else _in_words(self.schema)
 
     def checked(self, value: Any, place: str) -> Any:
         """The value in its type: integers as floats where these are wanted, lists as tuples, names in full.

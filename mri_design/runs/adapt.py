@@ -26,7 +26,7 @@ from mri_design.errors import (
 )
 from mri_design.evaluation.run_folder import CHECKPOINT, InputFile, RunFolder
 from mri_design.evaluation.tables import read_csv_texts
-from mri_design.experiment.calibration import calibrate, estimates_own_maps, with_measured_maps
+from mri_design.experiment.calibration import calibrate, estimates_own_maps, with_known_noise, with_measured_maps
 from mri_design.experiment.companion_images import CompanionImages, companions_over
 from mri_design.experiment.design import DesignOptions, ImageErrors, design_engine, design_lines
 from mri_design.experiment.extent import (
@@ -111,8 +111,6 @@ class AdaptRequest(DesignRequest):
             raise UsageError("--with slices: adapt chooses lines for one slice; give another one as a file")
         if self.around.frames:
             frame_of_design(self.recipe)
-        if self.recipe.coils.compress is not None:
-            raise UsageError("adapt writes what every coil measured: leave coils.compress out of the recipe")
         if chosen.order != "as-chosen":
             raise UsageError("adapt measures lines in the order in which they are chosen: leave out --order")
         require_choice(("first", "last"), repeated=self.repeated)
@@ -307,6 +305,7 @@ class _Live:
         grows = estimates_own_maps(data)
         calibrating = self._centre() if grows else calibration_for(self._recipe, self._lines)
         calibrated = calibrate(data, self._recipe, calibration_lines=calibrating, ordinary=True, growing=grows)
+        self._white = with_known_noise(data, self._recipe, ordinary=True)
         if not self._noise_is_known:
             noise = phrase("noise_of_start", calibrated.provenance.noise, len(self._first))
             self._work.progress.warn(f"{NAME}: its noise is {noise}")
@@ -477,8 +476,11 @@ class _Live:
         scan = with_measured_maps(measured, slice_model.coil_map_estimate(state.trace.lines))
         warn_of_noise(scan, work.progress)
         warn_of_maps(scan, work.progress)
-        calibrated = slice_model.calibrated(state.trace.lines)
-        written = scan.as_read(calibrated.kspace, calibrated.maps, float(calibrated.noise_variance))
+        calibrated, white, maps = slice_model.calibrated(state.trace.lines), self._white, scan.maps_as_read
+        assert white.noise_variance is not None
+        samples = white.mixed(data.kspace[0])  # of all coils, which the image may combine into fewer
+        maps = None if maps is None else white.mixed(maps[0])
+        written = white.as_read(samples, maps, white.noise_variance)
         write_npz(self._keep.folder.output_path("kspace.npz"), {"measured": data.measured, **written})
         frames = self._frames_that_came(journal)
         within = companions_within({}, {0: slice_model}, frames, state.trace.lines, recipe, work)

@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -189,7 +189,7 @@ def _calibration(scan: ScanSummary | TrajectoryData, part: KSpaceData | Trajecto
         "beside": beside and recipe.input.noise_variance is None,
         "coils": None if unmixed is None else _noise_of_coils(unmixed),
         "places": "" if along or origin.noise.estimate is None else phrase("noise_places", origin.noise),
-        "dead": phrase("coils", replace(origin, combined=None)),
+        "dead": phrase("coils", origin),
     }
     values = {
         "noise_sd": facts["deviation"],

@@ -235,8 +235,8 @@ class Scan(ABC):
         if self.mixing is not None and combined is not None and combined[1] < combined[0]:
             got = f"{len(self.mixing)} of {self.mixing.shape[1]} coils"
             wanted = "all coils, where samples are written as the scanner measured them"
-            cure = f"Leave out {option('coils.compress')} here, and give it to recon."
-            raise InputError("coils.compress", got, wanted, cure)
+            cure = f"Calibrate with {option('coils.coil_compression', 'none')} here."
+            raise InputError("coils.coil_compression", got, wanted, cure)
         seen = None if maps is None else maps_before_mixing(self.mixing, maps[np.newaxis])
         known: dict[str, NDArray[Any] | float] = {} if seen is None else {"coil_maps": seen}
         if self.mixing is None:

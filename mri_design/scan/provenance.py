@@ -252,9 +252,9 @@ class Provenance:
         of these names put it into words.
     read_as : mapping of str to tuple
         How a reader took a file where nothing was lost by it, in the same way.
-    combined : (int, int, float), optional
-        How many coils were combined into how many, and the share of the energy of the centre that was lost;
-        as many as there were, where an object beyond its field of view needs all.
+    combined : (int, int, float, float), optional
+        How many coils were combined into how many, `Compression.lost` and `Compression.left_out`; as many as there
+        were, where an object beyond its field of view needs all.
     """
 
     noise: NoiseOrigin = NoiseOrigin()
@@ -270,4 +270,4 @@ class Provenance:
     silent_lines: tuple[tuple[int, int], ...] = ()
     left_out: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     read_as: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    combined: tuple[int, int, float] | None = None
+    combined: tuple[int, int, float, float] | None = None

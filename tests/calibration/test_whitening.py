@@ -10,6 +10,7 @@ import pytest
 import mri_design as md
 from mri_design.calibration import coil_directions, compression, virtual_directions
 from mri_design.operators import to_image, to_kspace
+from mri_design.scan.calibration import mixed_coils
 from tests.calibration.scenes import truth
 from tests.refusals import refused
 
@@ -61,33 +62,67 @@ def test_matrices_that_are_no_covariance_are_refused(covariance: np.ndarray) -> 
         md.scan.prewhiten(truth(coils=3).scan(0.02), covariance)
 
 
-GRID, COILS = (48, 40), 8
+GRID, COILS, NOISE = (48, 40), 8, 1e-6
 
 
-def scan(seed: int = 0) -> md.KSpaceData:
-    return md.load_phantom("brain", shape=GRID, n_coils=COILS, rng=np.random.default_rng(seed))
+def scan(seed: int = 0, coils: int = COILS) -> md.KSpaceData:
+    return md.load_phantom("brain", shape=GRID, n_coils=coils, rng=np.random.default_rng(seed))
 
 
-def undersampled() -> tuple[md.KSpaceData, np.ndarray]:
+def undersampled(coils: int = COILS) -> tuple[md.KSpaceData, np.ndarray]:
     """A scan without maps, and every second of its lines with the centre."""
     lines = np.zeros(GRID[0], bool)
     lines[::2] = lines[16:32] = True
-    return replace(scan(), coil_maps=None, reference=None, noise_variance=1e-6), lines
+    return replace(scan(coils=coils), coil_maps=None, reference=None, noise_variance=NOISE), lines
 
 
-def compressing(count: int) -> md.Recipe:
-    return md.Recipe().replacing("coils", compress=count)
+def compressing(count: int | str) -> md.Recipe:
+    return md.Recipe().replacing("coils", coil_compression=count)
 
 
-def test_the_directions_are_those_of_a_singular_value_decomposition() -> None:
+def test_the_directions_are_those_of_a_singular_value_decomposition_and_leave_out_what_is_said() -> None:
     data = scan()
-    matrix, lost = compression(data.kspace, 3, 16)
-    rows, columns = (slice(n // 2 - w, n // 2 + w) for n, w in zip(GRID, (8, 16), strict=True))
-    centre = data.kspace[0][:, rows, columns].reshape(COILS, -1).astype(np.complex128)
-    left, strength, _ = np.linalg.svd(centre, full_matrices=False)
-    np.testing.assert_allclose(np.abs(matrix @ left[:, :3]), np.eye(3), atol=1e-6)
-    assert lost == pytest.approx(1 - (strength[:3] ** 2).sum() / (strength**2).sum(), rel=1e-6)
-    np.testing.assert_allclose(matrix @ matrix.conj().T, np.eye(3), atol=1e-12)
+    found = compression(data.kspace, NOISE, 3)
+    lines = data.kspace[0][:, GRID[0] // 2 - 2 : GRID[0] // 2 + 2].reshape(COILS, -1).astype(np.complex128)
+    left, strength, _ = np.linalg.svd(lines, full_matrices=False)
+    np.testing.assert_allclose(np.abs(found.matrix @ left[:, :3]), np.eye(3), atol=1e-6)
+    np.testing.assert_allclose(found.matrix @ found.matrix.conj().T, np.eye(3), atol=1e-12)
+    energies = np.maximum(strength**2 - 2 * NOISE * lines.shape[1], 0)
+    assert found.lost == pytest.approx(energies[3:].sum() / energies.sum(), rel=1e-6)
+    image = np.zeros_like(data.kspace[0])
+    image[:, GRID[0] // 2 - 2 : GRID[0] // 2 + 2] = lines.reshape(COILS, 4, -1)
+    seen = np.linalg.norm(to_image(image), axis=0)
+    missed = energies[3:].sum() * (seen**2).sum() / seen.sum() ** 2  # in a pixel of the object
+    assert found.left_out == pytest.approx(np.sqrt(missed / (2 * NOISE)), rel=1e-4)
+
+
+@pytest.mark.parametrize("noise", [1e-2, 1e-4])
+def test_the_noise_decides_how_many_virtual_coils_there_are(noise: float) -> None:
+    data = scan(coils=16)
+    found = compression(data.kspace, noise)
+    fewer = compression(data.kspace, noise, len(found.matrix) - 1)
+    assert found.left_out <= 0.25 and (fewer.left_out > 0.25 or len(found.matrix) == 8)
+    assert len(compression(data.kspace, noise / 100).matrix) > len(found.matrix)
+
+
+@pytest.mark.parametrize(("count", "coils", "virtual"), [("auto", 12, 12), ("none", 16, 16), (16, 16, 16), (5, 16, 5)])
+def test_coils_are_combined_beyond_twelve_or_as_stated(count: int | str, coils: int, virtual: int) -> None:
+    made = md.calibrate(scan(coils=coils), compressing(count))
+    assert made.n_coils == made.coil_maps.shape[1] == virtual and made.noise_variance > 0
+    assert (made.provenance.combined is None) == (virtual == coils)
+
+
+def test_design_mask_and_other_lines_have_the_same_virtual_coils() -> None:
+    data, lines = undersampled(16)
+    noisy = replace(data, noise_variance=1e-4)
+    start = np.isin(np.arange(GRID[0]), np.arange(22, 26))
+    every, mask, first = (
+        md.calibrate(noisy, measured=which, growing=grows)
+        for which, grows in ((None, False), (lines, False), (start, True))
+    )
+    assert 8 <= every.n_coils < 16
+    np.testing.assert_array_equal(every.mixing, mask.mixing)
+    np.testing.assert_array_equal(every.mixing, first.mixing)
 
 
 def test_all_coils_are_the_same_image_and_fewer_lose_as_much_as_is_said() -> None:
@@ -105,6 +140,17 @@ def test_all_coils_are_the_same_image_and_fewer_lose_as_much_as_is_said() -> Non
     assert errors[0] < 0.02 < errors[1] < 0.3
 
 
+def test_a_rotation_of_all_coils_leaves_the_image_as_it_is() -> None:
+    data = replace(scan(), noise_variance=NOISE)
+    lines = undersampled()[1]
+    rotated = mixed_coils(data, compression(data.kspace, NOISE, COILS).matrix)
+    one, other = (
+        md.reconstruct(each.slice_model(0, **md.Recipe().slice_settings), lines, "least-squares").image
+        for each in (data, rotated)
+    )
+    assert np.linalg.norm(one - other) < 1e-5 * np.linalg.norm(one)
+
+
 def test_samples_that_were_not_measured_have_no_say() -> None:
     data, lines = undersampled()
     poisoned = data.kspace.copy()
@@ -116,14 +162,26 @@ def test_samples_that_were_not_measured_have_no_say() -> None:
     np.testing.assert_array_equal(one.coil_maps, other.coil_maps)
 
 
+def test_of_a_plane_the_samples_next_to_the_centre_decide() -> None:
+    kspace = scan().kspace.copy()
+    wanted = compression(kspace, NOISE, 4, square=True).matrix
+    outside = np.ones(GRID, bool)
+    outside[20:28, 16:24] = False
+    kspace[:, :, outside] *= 1e3
+    np.testing.assert_array_equal(compression(kspace, NOISE, 4, square=True).matrix, wanted)
+
+
 def test_maps_that_are_given_are_combined_too_and_still_explain_the_scan() -> None:
     data = scan(1)
     made = md.calibrate(data, compressing(4))
     np.testing.assert_allclose(np.linalg.norm(made.coil_maps[0], axis=0), 1, atol=1e-5)
     seen = made.coil_maps[0] * made.reference[0]
-    matrix, _ = compression(data.kspace, 4, 24)
+    matrix = compression(data.kspace, data.noise_variance, 4, maps=data.coil_maps).matrix
     expected = np.tensordot(matrix, data.coil_maps[0] * data.reference[0], axes=1)
     np.testing.assert_allclose(seen, expected, atol=1e-3 * np.abs(expected).max())
+    known = compression(data.kspace, data.noise_variance, maps=data.coil_maps)
+    estimated = compression(data.kspace, data.noise_variance)
+    assert known.lost == pytest.approx(estimated.lost, abs=1e-3)
 
 
 def test_the_phase_of_a_volume_runs_on_through_slices_that_are_combined_differently() -> None:
@@ -132,7 +190,7 @@ def test_the_phase_of_a_volume_runs_on_through_slices_that_are_combined_differen
     energies = sum(np.tensordot(k, k.conj(), ((1, 2), (1, 2))) for k in stack.astype(np.complex128))
     common = coil_directions(np.asarray(energies))
     for data in (first, second):
-        matrix, _ = compression(data.kspace, 4, 24)
+        matrix = compression(data.kspace, NOISE, 4).matrix
         own = virtual_directions(matrix, common)
         np.testing.assert_allclose(own.conj().T @ own, np.eye(4), atol=1e-10)
         along = own[:, 0].conj() @ (matrix @ common[:, 0])
@@ -145,7 +203,7 @@ def test_samples_as_the_scanner_measured_them_cannot_be_had_from_virtual_coils()
         made.as_read(made.kspace[0], None, 1.0)
 
 
-@pytest.mark.parametrize("count", [0, 9])
-def test_refuses_more_coils_than_there_are(count: int) -> None:
-    with refused("virtual coils"):
-        compression(scan().kspace, count, 24)
+@pytest.mark.parametrize("count", [0, 9, "some", 2.5])
+def test_refuses_more_virtual_coils_than_there_are_and_what_is_no_number(count: object) -> None:
+    with refused("coils.coil_compression"):
+        md.calibrate(scan(), md.Recipe.of({"coils": {"coil_compression": count}}))

@@ -245,6 +245,26 @@ def test_a_complete_scan_is_played_as_if_a_scanner_measured_it(
         run("adapt", "--play", "scan.npz", *BLIND, *wrong, "--out", tmp_path / "no", code=2)
 
 
+def test_design_adapt_and_images_have_the_same_virtual_coils_and_a_scanner_keeps_all(
+    work: Path, run: Run, tmp_path: Path
+) -> None:
+    words = ("--recipe", "quick.toml", "-s", "coils.coil_compression=3", "-s", f"input.noise={4.9e-5**0.5}")
+    for verb in ("adapt --play", "design"):
+        out = tmp_path / verb[:5]
+        run(*verb.split(), "coils.npz", *words, "--lines", 12, "--start", 8, "--out", out, code=0)
+    adapted, designed = tmp_path / "adapt", tmp_path / "desig"
+    mask, stored = np.load(designed / "mask.npy"), np.load(adapted / "kspace.npz")
+    true = np.load(work / "coils.npz")["kspace"][0]
+    np.testing.assert_allclose(stored["kspace"][0][:, mask], true[:, mask], atol=1e-5 * np.abs(true).max())
+    for name, source in (("own", adapted / "kspace.npz"), ("masked", "coils.npz")):
+        run("recon", source, *words, "--mask", designed / "mask.npy", "--out", tmp_path / name, code=0)
+    said = {settings(tmp_path / name)["coil_compression"] for name in ("adapt", "desig", "masked")}
+    assert len(said) == 1 and order(adapted) == order(designed)
+    found, wanted = (np.load(tmp_path / name / "recon.npy") for name in ("masked", "desig"))
+    assert np.linalg.norm(found - wanted) < 0.02 * np.linalg.norm(wanted)
+    assert np.load(tmp_path / "own" / "recon.npy").shape == wanted.shape
+
+
 def test_what_lacks_lines_cannot_be_played(work: Path, run: Run, tmp_path: Path) -> None:
     kspace = np.load(work / "scan.npz")["kspace"].copy()
     kspace[..., 3, :] = 0

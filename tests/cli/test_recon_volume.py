@@ -115,7 +115,7 @@ def test_slices_of_several_coils_share_noise_and_phase(run: Run, tmp_path: Path)
     both = [np.load(tmp_path / name / "recon.npy") for name in ("volume", "alone")]
     np.testing.assert_array_equal(both[0][2], both[1])
     # Coils are combined slice by slice, and each says what it loses.
-    fewer = ("-s", "coils.compress=2", "--jobs", 1, "--out", tmp_path / "fewer")
+    fewer = ("-s", "coils.coil_compression=2", "--jobs", 1, "--out", tmp_path / "fewer")
     run("recon", tmp_path / "coils.npz", "--recipe", known, *fewer, code=0)
     lost = manifest(tmp_path / "fewer")["settings"]["coil_compression_lost"]
     assert len(lost) == 3 and len(set(lost)) == 3

@@ -139,7 +139,6 @@ RECIPES = [
     ("compare -s constraints.forbid=corners", "[design]\nstart = 4", 2, "-s"),
     ("protocol --swaps 4", "[constraints]\nmax_jump = 5", 2, ""),
     ("protocol", "[design]\nencoding = 'radial'", 2, ""),
-    ("adapt", "[coils]\ncompress = 4", 2, ""),
     ("protocol --rule lbcs", "[design]\nencoding = 'spiral'", 2, ""),
 ]
 """Verb and options, what stands in the recipe, exit code, and what the error is about."""

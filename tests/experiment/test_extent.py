@@ -61,7 +61,7 @@ def test_designs_begin_with_fewer_lines_than_maps_are_usually_estimated_from(
         4,
         4,
     ]
-    compressed = Recipe().replacing("coils", compress=3)  # which leaves three of the eight
+    compressed = Recipe().replacing("coils", coil_compression=3)  # which leaves three of the eight
     assert centre_for_maps(planned, compressed, count, n_coils=8) == designed
     for asked in (Recipe().replacing("design", start=10), Recipe().replacing("coils", maps="auto:10")):
         assert centre_for_maps(planned, asked, 64, n_coils=8) == 10

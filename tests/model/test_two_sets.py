@@ -123,9 +123,9 @@ def test_complete_scans_that_fold_have_two_sets_and_others_those_of_espirit() ->
 
 
 def test_coils_are_not_combined_where_that_would_lose_the_second_set() -> None:
-    few = QUICK.with_settings(["coils.compress=4"])
+    few = QUICK.with_settings(["coils.coil_compression=4"])
     both = calibrate(folded(), few)
-    assert both.n_coils == 8 and both.second_maps is not None and both.provenance.combined == (8, 8, 0.0)
+    assert both.n_coils == 8 and both.second_maps is not None and both.provenance.combined == (8, 8, 0.0, 0.0)
     both.as_read(both.kspace[0], None, both.noise_variance)
     assert calibrate(folded(), few.with_settings(["coils.maps=espirit"])).n_coils == 4
     inside = md.load_phantom("t1w", shape=(48, 64), noise=0.01, n_coils=8, rng=np.random.default_rng(1))
