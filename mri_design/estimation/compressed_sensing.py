@@ -83,16 +83,20 @@ def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: f
 def _l1_wavelet(gram: LinearOperator, plain: Array, weight: float, square: float) -> tuple[Array, Array]:
     """Accelerated proximal gradients (Beck and Teboulle 2009): the last image, and that a tenth of them earlier."""
     step = 1 / square
-    x = before = ahead = np.zeros_like(plain)
-    t = 1.0
+    x = before = np.zeros_like(plain)
+    t, ahead = 1.0, x.copy()
     for iteration in range(ITERATIONS):
         if iteration == ITERATIONS - ITERATIONS // 10:
             before = x
-        slope = gram(ahead)
-        slope -= plain
-        old, x = x, shrunken_wavelets(ahead - step * slope, weight * step)
+        moved = gram(ahead)  # and in place from here on: new pages take as long as the sums
+        moved -= plain
+        moved *= -step
+        moved += ahead
+        old, x = x, shrunken_wavelets(moved, weight * step)
         t, momentum = (1 + (1 + 4 * t**2) ** 0.5) / 2, t - 1
-        ahead = x + (momentum / t) * (x - old)
+        np.subtract(x, old, out=ahead)
+        ahead *= momentum / t
+        ahead += x
     return x, before
 
 
@@ -119,7 +123,7 @@ def shrunken_wavelets(u: Array, threshold: float, wavelet: str = WAVELET) -> Arr
 
     Parameters
     ----------
-    u : array, shape (ky, kx)
+    u : complex array, shape (ky, kx)
         An image, which zeros continue beyond its edges (a row or column of them first where a side is odd).
     threshold : float
         What is taken off the modulus of every coefficient, coarse ones too.
@@ -138,7 +142,7 @@ def shrunken_wavelets(u: Array, threshold: float, wavelet: str = WAVELET) -> Arr
 def _shrunken(u: Array, before: list[int], threshold: float, wavelet: pywt.Wavelet, levels: int) -> Array:
     """One level, with zeros ``before`` the image and so many around that periodic filters do not meet, and the next."""
     if levels == 0:
-        return u * np.maximum(1 - threshold / np.maximum(np.abs(u), threshold), 0)
+        return kernels.pixels.shrink(u.copy(), threshold)
     taps = wavelet.dec_len
     starts = [taps // 2 - 1 + zeros for zeros in before]
     halves = [(n + zeros + taps - 1) // 2 for n, zeros in zip(u.shape, before, strict=True)]
@@ -147,7 +151,6 @@ def _shrunken(u: Array, before: list[int], threshold: float, wavelet: pywt.Wavel
     padded = np.zeros([2 * half for half in halves], dtype=u.dtype)
     padded[image] = u
     bands = kernels.wavelet.analysis(padded, padded.shape, wavelet.name, 1)
-    following = _shrunken(bands[coarse].copy(), [0, 0], threshold, wavelet, levels - 1)
-    bands = _shrunken(bands, [0, 0], threshold, wavelet, 0)
-    bands[coarse] = following
+    following = _shrunken(bands[coarse], [0, 0], threshold, wavelet, levels - 1)
+    kernels.pixels.shrink(bands, threshold)[coarse] = following
     return kernels.wavelet.synthesis(bands, wavelet.name, 1)[image]

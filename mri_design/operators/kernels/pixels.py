@@ -67,6 +67,22 @@ def _squares_of_moduli(u, out):
         out[i] = u[2 * i] * u[2 * i] + u[2 * i + 1] * u[2 * i + 1]
 
 
+def shrink(u: Array, threshold: float) -> Array:
+    """A contiguous complex array whose moduli were made smaller by the threshold, or zero where they are, in place."""
+    (flat,) = flat_numbers(u)
+    _shrink(flat, flat.dtype.type(threshold))
+    return u
+
+
+@compiled
+def _shrink(u, threshold):
+    one, least = u.dtype.type(1), threshold * threshold
+    for i in range(u.size // 2):
+        re, im = u[2 * i], u[2 * i + 1]
+        factor = one - threshold / np.sqrt(max(re * re + im * im, least))
+        u[2 * i], u[2 * i + 1] = factor * re, factor * im
+
+
 def pixel_products(a: Array, b: Array, factors: Array) -> tuple[Array, Array]:
     """Re a* b and |b|^2 of every pixel.
 
