@@ -348,7 +348,8 @@ class Compression:
     Parameters
     ----------
     matrix : complex array, shape (virtual, coil)
-        Orthonormal rows, the strongest virtual coil first: white coils stay white.
+        Orthonormal rows: white coils stay white. The strongest directions are mixed by a Fourier transform, so that
+        virtual coils are about as strong as each other, as coils are.
     lost : float
         Share of the energy of the signal that the virtual coils do not hold, 0 to 1.
     left_out : float
@@ -426,7 +427,8 @@ def compression(
     left_out = np.sqrt(left / (2 * noise_variance * pixels))
     kept = max(_LEAST_VIRTUAL, int(np.argmax(left_out <= _LEFT_OUT))) if count is None else count
     kept = min(kept, n_coils)
-    return Compression(directions[:, :kept].conj().T, float(left[kept] / left[0]), float(left_out[kept]))
+    alike = np.fft.fft(directions[:, :kept].conj().T, axis=0, norm="ortho")
+    return Compression(alike, float(left[kept] / left[0]), float(left_out[kept]))
 
 
 def _next_to_centre(measured: NDArray[np.bool_], square: bool, *, of_maps: bool) -> NDArray[np.bool_]:

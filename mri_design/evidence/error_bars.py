@@ -242,7 +242,7 @@ def error_evidence(
         local_variance=own if before is final or not known else float(np.sum(before.image_variances)),
         noise=2 * slice_model.noise_variance * image.size,
         share=share_measured(slice_model, lines),
-        coils=slice_model.n_coils,
+        coils=slice_model.coils_read,
         encoding=slice_model.candidates.kind.sort,
         phase_aware=slice_model.phase is not None,
         **energies_held_back(folds, final, seed),

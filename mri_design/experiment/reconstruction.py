@@ -493,7 +493,7 @@ class _Estimate:
             callback=self.options.callback,
         )
         ended = replace(self.posterior.convergence, matvecs=matvecs + spent)
-        misfit = misfit_of_samples(self.posterior)
+        misfit = misfit_of_samples(self.posterior, self.known.n_coils / self.known.coils_read)
         return Image(self.posterior.mean, None, ended, left_out=left_out, misfit=misfit)
 
     def with_noise_and_bands(self, image: Image) -> Image:
@@ -544,15 +544,16 @@ class _Estimate:
         return replace(image, std=std, std_factor=factor, draws=draws, sampler=sampler, pull=pull)
 
 
-def misfit_of_samples(posterior: GaussianPosterior) -> float:
+def misfit_of_samples(posterior: GaussianPosterior, part: float = 1.0) -> float:
     """Mean of |y - X u|^2 over the measured samples, u the posterior mean, over their noise's, 2 sigma^2.
 
     It is about one, or somewhat less, where noise and coil maps are right. It is more where one set of maps does not
-    explain what the coils measured: maps of another scan, or of an object that reaches beyond its field of view.
+    explain what the coils measured: maps of another scan, or of an object that reaches beyond its field of view. Of
+    virtual coils, ``part`` of those that were read, it is that of all coils, the others of which hold noise.
     """
     model = posterior.model
     left = np.abs(model.data - model.measurement(posterior.mean)) ** 2
-    return float(np.mean(left, dtype=np.float64) / (2 * model.noise_variance))
+    return part * float(np.mean(left, dtype=np.float64) / (2 * model.noise_variance)) + 1 - part
 
 
 def unexplained(misfit: float | None, n_coils: int) -> bool:

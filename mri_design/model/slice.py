@@ -234,6 +234,11 @@ class SliceModel:
         return self.unit if self.mixing is None else image_units(self.mixing, self.maps)
 
     @property
+    def coils_read(self) -> int:
+        """Receive coils that were read, which may have been combined into fewer."""
+        return self.n_coils if self.mixing is None else int(self.mixing.any(axis=0).sum())
+
+    @property
     def n_coils(self) -> int:
         """Receive coils."""
         return int(self.kspace.shape[0])

@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -189,7 +189,8 @@ def _calibration(scan: ScanSummary | TrajectoryData, part: KSpaceData | Trajecto
         "beside": beside and recipe.input.noise_variance is None,
         "coils": None if unmixed is None else _noise_of_coils(unmixed),
         "places": "" if along or origin.noise.estimate is None else phrase("noise_places", origin.noise),
-        "dead": phrase("coils", origin),
+        "dead": phrase("coils", replace(origin, combined=None)),
+        "virtual": phrase("coils", replace(origin, dead_coils=(), silent_lines=())),
     }
     values = {
         "noise_sd": facts["deviation"],
@@ -197,6 +198,7 @@ def _calibration(scan: ScanSummary | TrajectoryData, part: KSpaceData | Trajecto
         "noise_whitened": white,
         "largest_sample": facts["peak"],
         "maps_source": origin.maps.source,
+        "virtual_coils": None if origin.combined is None else origin.combined[1],
     }
     return Description(
         _rows("calibration", phrase("noise", origin.noise), phrase("maps", origin.maps), **facts), values
