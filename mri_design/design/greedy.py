@@ -39,7 +39,7 @@ from mri_design.operators.base import Array, LinearOperator, squared_modulus
 from mri_design.operators.cartesian_fourier import CartesianLines
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, Rows
 from mri_design.variances.base import VarianceEstimator, gain_from_values
-from mri_design.variances.control_variate import LEAST, CirculantControl, PhasedControl, best_share
+from mri_design.variances.control_variate import LEAST, ScaledControl, best_share, filter_control
 
 Found = TypeVar("Found")
 
@@ -205,13 +205,12 @@ def value_variances(posterior: GaussianPosterior, readouts: Readouts, rng: np.ra
         return readouts.values(images)[:, 0]
 
     if made.samples is not None and made.explained is not None:
-        phased = PhasedControl.of(posterior.precision)
-        control = CirculantControl.of(posterior.precision) if phased is None else None
-        if phased is not None:
-            first = readouts.phased_moment(phased.inverse.own, phased.inverse.rotation)
+        control = filter_control(posterior.precision)
+        if isinstance(control, ScaledControl):
+            first = readouts.scaled_moment(control.inverse.own, control.inverse.turn)
             if first is not None:
                 return regressed_variances(of(made.samples), of(made.explained), first)
-        elif control is not None and control.sites is not None:
+        elif control is not None:
             moments = readouts.moments(control.inverse, control.gram, control.sites)
             if moments is not None:
                 return controlled_variances(of(made.samples), of(made.explained), *moments)

@@ -27,8 +27,9 @@ import numpy as np
 from mri_design.errors import require_counts, require_numbers
 from mri_design.estimation.penalised import Coefficients, PenalisedProblem, SitePenalty, Smoothed, remaining_excess
 from mri_design.krylov import real_inner, squared_norm
+from mri_design.model.circulant import circulant_inverse
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
-from mri_design.model.posterior import PosteriorPrecision, circulant_inverse
+from mri_design.model.posterior import PosteriorPrecision
 from mri_design.operators.base import Array
 from mri_design.operators.cartesian_fourier import CartesianLines
 from mri_design.operators.conventions import laid_out

@@ -114,7 +114,7 @@ def posterior_mean(
         slice_model = _without_non_local(slice_model)
         usual, model = prior_blocks(slice_model.prior), slice_model.model(lines, signal)
         for look in range(LOOKS):
-            short = engine.cut_short(COLD if look == 0 and warm_start is None else 1)
+            short = engine.cut_short(COLD if look == 0 and warm_start is None else 1, half_the_draws=True)
             posterior = short.infer(model, np.random.default_rng(seed), warm_start=start, callback=callback)
             if local is None and slice_model.n_coils > 1:
                 slice_model = _as_determined(slice_model, posterior)

@@ -23,12 +23,12 @@ from mri_design.errors import (
     require_random,
     require_working,
 )
+from mri_design.model.circulant import circulant_inverse
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
 from mri_design.model.posterior import (
     GaussianPosterior,
     PosteriorPrecision,
     Variances,
-    circulant_inverse,
     keep_freed_memory,
     require_posterior,
 )

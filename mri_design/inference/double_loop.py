@@ -40,7 +40,7 @@ from mri_design.operators.base import Array
 from mri_design.sites.base import ENGINES, MovingSite, SuperGaussian
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import VarianceEstimator, require_estimator
-from mri_design.variances.control_variate import MonteCarlo
+from mri_design.variances.control_variate import ControlVariate, MonteCarlo
 
 ITERATIONS = 100
 GRID = 48
@@ -442,16 +442,22 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
     def most_loops(self) -> int:
         return MOST_LOOPS if self.outer_iterations is None else self.outer_iterations
 
-    def cut_short(self, loops: int) -> DoubleLoop:
+    def cut_short(self, loops: int, *, half_the_draws: bool = False) -> DoubleLoop:
         """Settings for a first estimate: a few outer loops, whose inner problems are solved to a looser tolerance.
 
         Parameters
         ----------
         loops : int
             Outer loops at most.
+        half_the_draws : bool
+            Whether variances with a control variate come from half as many draws: enough for an image that only tells
+            which patches are alike, not for energies that are compared with measured ones.
         """
         inner = None if self.inner is None else replace(self.inner, tolerance=LOOSER * self.inner.tolerance)
-        return replace(self, outer_iterations=loops, inner=inner)
+        variances = self.variances
+        if half_the_draws and isinstance(variances, ControlVariate) and variances.control != "none":
+            variances = replace(variances, samples=max(2, variances.samples // 2))
+        return replace(self, outer_iterations=loops, inner=inner, variances=variances)
 
     def init(
         self, model: GeneralizedLinearModel, rng: np.random.Generator, warm_start: WarmStart | None = None

@@ -43,8 +43,9 @@ from mri_design.errors import (
 from mri_design.estimation.penalised import PenalisedProblem
 from mri_design.inference.base import Engine, WarmStart, pooled_variances, require_engine, require_task
 from mri_design.krylov import lanczos
+from mri_design.model.circulant import circulant_inverse
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
-from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, circulant_inverse, require_posterior
+from mri_design.model.posterior import GaussianPosterior, PosteriorPrecision, require_posterior
 from mri_design.operators.base import Array
 from mri_design.operators.sparsity import Wavelet
 from mri_design.sites.base import represented

@@ -1,5 +1,9 @@
 """The sparse linear model: a likelihood, blocks of sites, and its posterior's precision matrix."""
 
+from .circulant import ScaledCirculantInverse as ScaledCirculantInverse
+from .circulant import circulant_inverse as circulant_inverse
+from .circulant import mirrored as mirrored
+from .circulant import scaled_circulant_inverse as scaled_circulant_inverse
 from .generalized_linear import GeneralizedLinearModel as GeneralizedLinearModel
 from .generalized_linear import SiteBlock as SiteBlock
 from .generalized_linear import require_determined as require_determined
@@ -7,18 +11,14 @@ from .generalized_linear import require_model as require_model
 from .generalized_linear import with_noise_covariance as with_noise_covariance
 from .posterior import DEFAULT_MEMORY as DEFAULT_MEMORY
 from .posterior import GaussianPosterior as GaussianPosterior
-from .posterior import PhasedCirculantInverse as PhasedCirculantInverse
 from .posterior import PosteriorPrecision as PosteriorPrecision
 from .posterior import Products as Products
 from .posterior import Variances as Variances
 from .posterior import add_weighted_grams as add_weighted_grams
-from .posterior import circulant_inverse as circulant_inverse
 from .posterior import draws_at_once as draws_at_once
 from .posterior import keep_freed_memory as keep_freed_memory
 from .posterior import least_memory as least_memory
-from .posterior import mirrored as mirrored
 from .posterior import noise_memory as noise_memory
-from .posterior import phased_preconditioner as phased_preconditioner
 from .posterior import pooled_products as pooled_products
 from .posterior import require_posterior as require_posterior
 from .slice import SliceModel as SliceModel

@@ -200,10 +200,24 @@ class LinearOperator(ABC):
         """All rows of A as shifted filters on a two-dimensional periodic grid; None where they are not that."""
         return None
 
-    def row_powers(self, spectrum: Array) -> Array | None:
-        """diag(A P A^H) for the circulant P with these eigenvalues (FFT order); None where it is not known."""
+    def gram_diagonal(self, weights: Array) -> Array | None:
+        """diag(A^H diag(weights) A), of the shape of one input; None where it is not known."""
+        return None
+
+    def scaled_weights(self, weights: Array, scale: Array) -> Array:
+        """Weights w with which A^H diag(w) A is near V A^H diag(weights) A V, V = diag(scale).
+
+        Known of every operator that knows a `gram_diagonal`.
+        """
+        raise NotImplementedError
+
+    def row_powers(self, spectrum: Array, scale: Array | None = None) -> Array | None:
+        """diag(A V P V A^H) for the circulant P with these eigenvalues (FFT order); None where it is not known.
+
+        V is diag(scale), where there is one.
+        """
         bands = self.filter_bands()
-        if bands is None:
+        if bands is None or scale is not None:
             return None
         powers = np.empty(self.out_shape)
         for filters in bands:

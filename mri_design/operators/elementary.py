@@ -49,6 +49,16 @@ class Identity(ScalarOperator):
     def site_products(self, a: Array, b: Array, factors: Array, together: bool) -> tuple[Array, Array] | None:
         return kernels.pixels.pixel_products(a, b, factors)
 
+    def gram_diagonal(self, weights: Array) -> Array | None:
+        return np.broadcast_to(weights, self.in_shape)
+
+    def scaled_weights(self, weights: Array, scale: Array) -> Array:
+        return np.asarray(weights * scale**2)
+
+    def row_powers(self, spectrum: Array, scale: Array | None = None) -> Array | None:
+        powers = np.full(self.out_shape, spectrum.mean())
+        return powers if scale is None else scale**2 * powers
+
 
 class Diagonal(LinearOperator):
     """u -> d * u, entry by entry.

@@ -81,6 +81,24 @@ class FiniteDifferences(InPlace):
     def gram_spectrum(self) -> Array | None:
         return self.circulant_spectrum()
 
+    def gram_diagonal(self, weights: Array) -> Array | None:
+        along_y, along_x = np.broadcast_to(weights, self.out_shape)
+        return np.asarray(along_y + np.roll(along_y, 1, 0) + along_x + np.roll(along_x, 1, 1))
+
+    def scaled_weights(self, weights: Array, scale: Array) -> Array:
+        return np.asarray(weights * (scale * self._next(scale)))
+
+    def _next(self, image: Array) -> Array:
+        """The pixel after each, along ky and along kx."""
+        return np.stack([np.roll(image, -1, 0), np.roll(image, -1, 1)])
+
+    def row_powers(self, spectrum: Array, scale: Array | None = None) -> Array | None:
+        if scale is None:
+            return super().row_powers(spectrum)
+        kernel, following = np.fft.ifft2(spectrum).real, self._next(scale)
+        neighbours = np.array([kernel[1 % self.in_shape[0], 0], kernel[0, 1 % self.in_shape[1]]])[:, None, None]
+        return np.asarray((scale**2 + following**2) * kernel[0, 0] - 2 * neighbours * scale * following)
+
     def filter_bands(self) -> tuple[FilterBand, ...] | None:
         along_y, along_x = (np.exp(2j * np.pi * np.fft.fftfreq(n)) - 1 for n in self.in_shape)
         return FilterBand((0,), along_y, np.ones_like(along_x)), FilterBand((1,), np.ones_like(along_y), along_x)
@@ -170,9 +188,18 @@ class GraphDifferences(InPlace):
         over_steps = np.bincount(self._steps, each.ravel(), minlength=size).reshape(self.in_shape) / size
         return np.asarray(2 * (over_steps.sum() - np.fft.fft2(over_steps).real))
 
-    def row_powers(self, spectrum: Array) -> Array | None:
-        kernel = np.fft.ifft2(spectrum).real.ravel()
-        return np.asarray(2 * (kernel[0] - kernel[self._steps])).reshape(self.out_shape)
+    def gram_diagonal(self, weights: Array) -> Array | None:
+        each = np.broadcast_to(weights, self.out_shape).reshape(self._flat.shape)
+        ends = [np.bincount(ends, of, minlength=each[0].size) for ends, of in zip(self._flat, each, strict=True)]
+        return np.asarray(each.sum(axis=0) + np.sum(ends, axis=0)).reshape(self.in_shape)
+
+    def scaled_weights(self, weights: Array, scale: Array) -> Array:
+        return np.asarray(weights * (scale * scale.ravel()[self.neighbours]))
+
+    def row_powers(self, spectrum: Array, scale: Array | None = None) -> Array | None:
+        kernel, v = np.fft.ifft2(spectrum).real.ravel(), np.ones(self.in_shape) if scale is None else scale
+        ends, steps = v.ravel()[self.neighbours], kernel[self._steps].reshape(self.out_shape)
+        return np.asarray((v**2 + ends**2) * kernel[0] - 2 * steps * v * ends)
 
 
 def _plain(array: Array) -> Array:

@@ -260,15 +260,15 @@ class Readouts(ABC):
         """
         return None
 
-    def phased_moment(self, own: Array, rotation: Array) -> Numbers | None:
-        """diag(E P E^T) per real component, (candidate, value), for sites that know the phase; None if unknown.
+    def scaled_moment(self, own: Array, turn: Array | None) -> Numbers | None:
+        """diag(E P E^T) per real component, (candidate, value), of a circulant between diagonals; None if unknown.
 
         Parameters
         ----------
         own : float array, shape (rows, columns)
-            Eigenvalues of the circulant between two divisions by the phase.
-        rotation : complex array, shape (rows, columns)
-            The phase, as exp(i phi).
+            Eigenvalues of the circulant.
+        turn : complex array, shape (rows, columns), optional
+            The diagonal before it; its conjugate is the one behind.
         """
         return None
 

@@ -126,17 +126,16 @@ class LineReadouts(Readouts):
         second = np.mean(inverse**2 * gram, axis=1, keepdims=True) + of_sites
         return np.asarray(scipy.fft.fftshift(first, axes=0)), np.asarray(scipy.fft.fftshift(second, axes=0))
 
-    def phased_moment(self, own: Array, rotation: Array) -> Numbers:
-        """See `Readouts.phased_moment`, shape (ky, x).
+    def scaled_moment(self, own: Array, turn: Array | None) -> Numbers:
+        """See `Readouts.scaled_moment`, shape (ky, x).
 
         Notes
         -----
-        Along a column of the image the circulant's eigenvalues are those averaged over kx. Division by the phase
-        spreads them by the power spectrum of that column of exp(i phi). What is antilinear in P cancels in the sum of
-        real and imaginary parts.
+        Along a column of the image the circulant's eigenvalues are those averaged over kx. A diagonal spreads them by
+        the power spectrum of its column. What is antilinear in P cancels in the sum of real and imaginary parts.
         """
         column = own.mean(axis=1, keepdims=True)
-        power = np.abs(scipy.fft.fft(rotation, axis=0)) ** 2 / len(column) ** 2
+        power = np.abs(scipy.fft.fft(np.ones_like(own) if turn is None else turn, axis=0)) ** 2 / len(column) ** 2
         spread = scipy.fft.ifft(scipy.fft.fft(column, axis=0) * scipy.fft.fft(power, axis=0), axis=0).real
         return np.asarray(scipy.fft.fftshift(spread, axes=0))
 

@@ -14,8 +14,9 @@ from .control_variate import LEAST as LEAST
 from .control_variate import CirculantControl as CirculantControl
 from .control_variate import ControlVariate as ControlVariate
 from .control_variate import MonteCarlo as MonteCarlo
-from .control_variate import PhasedControl as PhasedControl
+from .control_variate import ScaledControl as ScaledControl
 from .control_variate import best_share as best_share
+from .control_variate import filter_control as filter_control
 
 __all__ = [
     "ControlVariate",

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from mri_design.errors import InputError, require_choice, require_counts, require_random, require_working
 from mri_design.krylov import ConjugateGradients, ReOrthogonalisation, lanczos
-from mri_design.model.posterior import PosteriorPrecision, Variances, circulant_inverse
+from mri_design.model.circulant import circulant_inverse
+from mri_design.model.posterior import PosteriorPrecision, Variances
 from mri_design.operators.base import Array, LinearOperator, squared_modulus
 from mri_design.operators.elementary import MatrixOperator
 from mri_design.status import Convergence, Status

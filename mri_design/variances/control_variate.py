@@ -1,8 +1,8 @@
 """Variances from posterior samples, with control variates: a simpler operator whose variances are known exactly.
 
-For b ~ N(0, A) a sample is s = B A^-1 b, and t = B P b is its control for a P near A^-1. `CirculantControl` has the
-moments of t for a circulant P in closed form, `PhasedControl` those for models of the image's phase. If the first
-moment alone is known, every coefficient takes the fraction of t that explains most of its sample.
+For b ~ N(0, A) a sample is s = B A^-1 b, and t = B P b is its control for a P near A^-1. `CirculantControl` has both
+moments of t in closed form, where X and B are filters; `ScaledControl` has the first one, for any P that is a circulant
+between two diagonals. Then every coefficient takes the fraction of t that explains most of its sample.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from mri_design.errors import require_choice, require_counts, require_numbers, require_random
 from mri_design.krylov import ConjugateGradients, chunks, in_chunks, real_inner
+from mri_design.model.circulant import ScaledCirculantInverse, circulant_inverse
 from mri_design.model.posterior import (
     DEFAULT_MEMORY,
-    PhasedCirculantInverse,
     PosteriorPrecision,
     Variances,
-    circulant_inverse,
     draws_at_once,
 )
 from mri_design.operators import kernels
@@ -37,18 +36,16 @@ from mri_design.variances.columns import ColumnControl
 
 @dataclass(frozen=True)
 class CirculantControl:
-    """t = B P b with P the inverse of the circulant nearest to A, and the two moments that make it a control.
+    """t = B P b with P the inverse of the circulant nearest to A, where X^H X is circulant and B is made of filters.
 
     Parameters
     ----------
     inverse : float array, shape (ky, kx)
         Eigenvalues of P, in FFT order.
-    gram : float array, shape (ky, kx), optional
-        Eigenvalues of X^H X where it is circulant itself (one coil, any mask); None elsewhere (several coils, other
-        trajectories), which leaves the second moment unknown.
-    sites : tuple of (FilterBand, float array), optional
-        Every band of filters in B with its site precisions; None where B has rows that are no shifted filters, which
-        leaves the second moment unknown too, and where it is unknown already.
+    gram : float array, shape (ky, kx)
+        Eigenvalues of X^H X (one coil, any mask).
+    sites : tuple of (FilterBand, float array)
+        Every band of filters in B with its site precisions.
 
     Notes
     -----
@@ -59,12 +56,12 @@ class CirculantControl:
     """
 
     inverse: Array
-    gram: Array | None
-    sites: tuple[tuple[FilterBand, Array], ...] | None
+    gram: Array
+    sites: tuple[tuple[FilterBand, Array], ...]
 
     @classmethod
     def of(cls, precision: PosteriorPrecision) -> CirculantControl | None:
-        """The control of a precision; None where the circulant nearest to A is not known.
+        """The control of a precision; None where X^H X is not circulant, or rows of B are no shifted filters.
 
         Raises
         ------
@@ -72,17 +69,14 @@ class CirculantControl:
             Where A is seen not to be positive definite.
         """
         gram, spectrum = precision.measurement.gram_spectrum(), precision.circulant_spectrum
-        if spectrum is None or not precision.complex_linear:
+        if gram is None or spectrum is None or not precision.complex_linear:
             return None
-        if spectrum.min() <= np.finfo(float).eps * spectrum.max():  # a wave w with w^H A w = 0
-            raise not_positive_definite()
-        if gram is None:
-            return cls(1 / spectrum, None, None)
+        require_positive(spectrum)
         sites: list[tuple[FilterBand, Array]] = []
         for block, pi in zip(precision.blocks, precision.site_precisions, strict=True):
             bands = block.analysis.filter_bands()
             if bands is None:
-                return cls(1 / spectrum, gram, None)
+                return None
             weights = np.broadcast_to(pi, block.analysis.out_shape)
             sites += [(filters, weights[filters.band]) for filters in bands]
         return cls(1 / spectrum, gram, tuple(sites))
@@ -96,12 +90,12 @@ class CirculantControl:
         return circulant_inverse(1 / self.inverse)
 
     def moments(self, analysis: LinearOperator) -> tuple[Array, Array | None] | None:
-        """diag(B P B^H) and, where it is known, diag(B P A P B^H) per real component; None where neither is.
+        """diag(B P B^H) and diag(B P A P B^H) per real component, in the precision of the site precisions.
 
-        Both have the precision of the site precisions where both are known.
+        The second one is None for rows that are no shifted filters, and both are where the first is not known.
         """
         first, bands = analysis.row_powers(self.inverse), analysis.filter_bands()
-        if first is None or bands is None or self.sites is None or self.gram is None:
+        if first is None or bands is None:
             return None if first is None else (first, None)
         second = np.empty(analysis.out_shape, dtype=self.sites[0][1].dtype)
         measured = self.inverse**2 * self.gram
@@ -109,16 +103,11 @@ class CirculantControl:
             second[filters.band] = filters.mean_power(measured) + correlated[:: filters.stride, :: filters.stride]
         return first.astype(second.dtype), second
 
-    @property
-    def whole_gram(self) -> bool:
-        """Whether X^H X is circulant itself, so that P explains most of a draw."""
-        return self.gram is not None
-
     @cached_property
     def _columns(self) -> list[tuple[Array, Array]]:
         """Per band g one column of P g^H, and the transform of its weights, in the precision of the weights."""
         columns = []
-        for filters, weights in self.sites or ():
+        for filters, weights in self.sites:
             full = np.zeros(self.inverse.shape, dtype=weights.dtype)
             full[:: filters.stride, :: filters.stride] = weights
             spectrum = self.inverse.astype(np.result_type(weights.dtype, np.complex64))
@@ -143,6 +132,62 @@ class CirculantControl:
         return np.asarray(scipy.fft.irfft2(total, s=self.inverse.shape))
 
 
+@dataclass(frozen=True)
+class ScaledControl:
+    """t = B P b with P the preconditioner of A, a circulant between two diagonals, and its first moment.
+
+    Parameters
+    ----------
+    inverse : ScaledCirculantInverse
+        P.
+    """
+
+    inverse: ScaledCirculantInverse
+
+    @classmethod
+    def of(cls, precision: PosteriorPrecision) -> ScaledControl | None:
+        """The control of a precision; None where circulants are not known, or sites hold parts of complex pairs.
+
+        Raises
+        ------
+        InputError
+            Where A is seen not to be positive definite.
+        """
+        inverse = precision.preconditioner
+        if inverse is None or (inverse.other is None and not precision.complex_linear):
+            return None
+        spectrum = precision.circulant_spectrum
+        if inverse.other is None and spectrum is not None:
+            require_positive(spectrum)
+        return cls(inverse)
+
+    def image(self, b: Array) -> Array:
+        """P b."""
+        return self.inverse(b)
+
+    def moments(self, analysis: LinearOperator) -> tuple[Array, None] | None:
+        """diag(B P B^T) per real component; the second moment is not known. None where neither is."""
+        first = self.inverse.row_powers(analysis)
+        return None if first is None else (first, None)
+
+
+def require_positive(spectrum: Array) -> None:
+    """Refuse a circulant nearest to A that shows a wave w with w^H A w = 0.
+
+    Raises
+    ------
+    InputError
+        Where it does.
+    """
+    if spectrum.min() <= np.finfo(float).eps * spectrum.max():
+        raise not_positive_definite()
+
+
+def filter_control(precision: PosteriorPrecision) -> CirculantControl | ScaledControl | None:
+    """The best control that filters give, which is the one with both moments where they are known; None without any."""
+    return CirculantControl.of(precision) or ScaledControl.of(precision)
+
+
 AROUND = 5
 """Pixels a side over which fractions are averaged."""
 GROUPS = 2
@@ -163,57 +208,10 @@ def best_share(own: Array, control: Array, both: Array) -> Array:
     return np.asarray(2 * own * both / np.where(bound > 0, bound, 1))
 
 
-@dataclass(frozen=True)
-class PhasedControl:
-    """t = R G^-1 R^H b, with circulants of the real and the imaginary part behind the phase R, and its first moment.
-
-    Parameters
-    ----------
-    inverse : PhasedCirculantInverse
-        The preconditioner of such a model, which is near A^-1.
-    whole_gram : bool
-        Whether X^H X is circulant itself (one coil, any mask), so that P explains most of a draw.
-
-    Notes
-    -----
-    G^-1 is real-linear: on a real image it is the circulant of ``own + other``, on an imaginary one that of
-    ``own - other``, and in each case the mean over pixels of what a real filter makes of it is that of the circulant's
-    symmetric part. So diag(B P B^T) of the parts of filters, or of differences along a graph, is that of a circulant
-    for each part.
-    """
-
-    inverse: PhasedCirculantInverse
-    whole_gram: bool
-
-    @classmethod
-    def of(cls, precision: PosteriorPrecision) -> PhasedControl | None:
-        """The control of a precision; None where no site knows a phase, or the circulants are not known."""
-        inverse = precision.preconditioner
-        if not isinstance(inverse, PhasedCirculantInverse):
-            return None
-        return cls(inverse, precision.measurement.gram_spectrum() is not None)
-
-    def image(self, b: Array) -> Array:
-        """P b."""
-        return self.inverse(b)
-
-    def moments(self, analysis: LinearOperator) -> tuple[Array, None] | None:
-        """diag(B P B^T) per real component; the second moment is not known. None where neither is."""
-        own, other = self.inverse.own, self.inverse.other
-        if isinstance(analysis, Identity):
-            return np.full(analysis.out_shape, own.mean()), None
-        if not isinstance(analysis, PhasedParts) or analysis.rotation is not self.inverse.rotation:
-            return None
-        real, imaginary = (analysis.analysis.row_powers(spectrum) for spectrum in (own + other, own - other))
-        if real is None or imaginary is None:
-            return None
-        return analysis.part_weights(np.stack([real, imaginary], axis=-1)), None
-
-
 LEAST = 0.1
 """Least z as a part of that of plain sampling: the scatter of a few terms may make it smaller, or negative."""
 
-Control = CirculantControl | ColumnControl | PhasedControl
+Control = CirculantControl | ColumnControl | ScaledControl
 
 ControlName = Literal["auto", "circulant", "columns", "none"]
 
@@ -353,18 +351,17 @@ class ControlVariate:
 
     def _control(self, precision: PosteriorPrecision) -> Control | None:
         X, automatic = precision.measurement, self.control == "auto"
-        if self.control in ("auto", "circulant"):
-            phased = PhasedControl.of(precision)
-            if phased is not None:
-                return phased
-        if self.control == "circulant" or (automatic and (X.couples_columns or X.gram_spectrum() is not None)):
-            circulant = CirculantControl.of(precision)
-            if circulant is not None or not automatic:
-                return circulant
+        knows_phase = any(isinstance(block.analysis, PhasedParts) for block in precision.blocks)
+        if self.control == "circulant" or (
+            automatic and (X.couples_columns or X.gram_spectrum() is not None or knows_phase)
+        ):
+            by_filters = filter_control(precision)
+            if by_filters is not None or not automatic:
+                return by_filters
         affordable = len(X.in_shape) == 2 and X.in_shape[1] * X.in_shape[0] ** 3 <= self.column_limit
         columns = ColumnControl.of(precision) if self.control == "columns" or (automatic and affordable) else None
         if columns is None and automatic and self.extrapolated:
-            return CirculantControl.of(precision)
+            return filter_control(precision)
         return columns
 
     def _solved(
@@ -378,14 +375,13 @@ class ControlVariate:
     ) -> tuple[Convergence, ConjugateGradients]:
         """A^-1 b, whose solver can go on; ``b`` is written to."""
         warm, spent = starting_draws(previous, b), 0
+        preconditioner: Callable[[Array], Array] | None
         if control is None or explained is None:
             start, preconditioner, tolerance = warm, precision.preconditioner, self._tolerance_without_control
         else:
             nearer = warm is None or isinstance(control, ColumnControl)  # P b
             start, preconditioner = explained if nearer else warm, control.image
-            weaker = not isinstance(control, ColumnControl) and not control.whole_gram
-            tolerance, spent = self.tolerance ** (1.5 if weaker else 1.0), 1
-            tolerance *= _relative_residual(precision, control, b[:1], explained[:1])
+            tolerance, spent = self.tolerance * _relative_residual(precision, control, b[:1], explained[:1]), 1
         solver = ConjugateGradients(
             precision,
             b,

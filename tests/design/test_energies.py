@@ -24,7 +24,7 @@ from mri_design.model import GaussianPosterior, PosteriorPrecision
 from mri_design.operators import FiniteDifferences, Identity, PhasedParts, Wavelet, radial_spokes
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
 from mri_design.sites import Laplace
-from mri_design.variances import CirculantControl, ControlVariate, MonteCarlo, PhasedControl
+from mri_design.variances import CirculantControl, ControlVariate, MonteCarlo, ScaledControl
 from tests.design.conftest import make_slice
 from tests.design.plane.conftest import plane_posterior
 from tests.refusals import refused
@@ -159,7 +159,7 @@ def test_variances_behind_a_phase_are_unbiased_and_closer_than_plain_ones() -> N
     blocks = tuple(md.SiteBlock(f"block {k}", B, Laplace(1.0)) for k, B in enumerate(parts))
     pi = tuple(rng.uniform(0.3, 3, B.out_shape) * np.array([1.0, 2.0]) for B in parts)
     precision, lines = PosteriorPrecision(md.operators.cartesian([5, 4, 6, 1], shape), blocks, pi), LineReadouts(shape)
-    control = PhasedControl.of(precision)
+    control = ScaledControl.of(precision)
     n = shape[0] * shape[1]
     unit = np.concatenate([np.eye(n), 1j * np.eye(n)]).reshape(-1, *shape)
     E, P = (
@@ -170,7 +170,8 @@ def test_variances_behind_a_phase_are_unbiased_and_closer_than_plain_ones() -> N
         np.einsum("ij,jk,ik->i", E, m, E).reshape(2, *shape).mean(axis=0)
         for m in (P, np.linalg.inv(precision.dense_real()))
     )
-    first = lines.phased_moment(control.inverse.own, control.inverse.rotation)
+    assert control.inverse.scale is not None
+    first = lines.scaled_moment(control.inverse.own, control.inverse.turn)
     np.testing.assert_allclose(first, known, rtol=1e-10)
     assert closer(precision, exact, lambda drawn, explained: regressed_variances(drawn, explained, first)) < 0.5
 

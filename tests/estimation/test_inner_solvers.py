@@ -207,7 +207,7 @@ def test_gaussian_sites_are_one_linear_solve_and_products_are_counted(tiny_model
 @pytest.mark.slow
 def test_small_decreases_of_linear_solves_cut_short_do_not_count_as_converged(tiny_model):
     """One gradient step at a time lowers J slowly, far from its minimum."""
-    problem = problem_of(tiny_model("moduli"), z=1e-4)
+    problem = problem_of(tiny_model("moduli"), z=1e-6)
     start, size = problem.model.back_projection(), problem.model.measurement.in_size
     short = IRLS(tolerance=1e-3, max_iterations=80, solver_tolerance=1e-3, solver_iterations=1)
     u, convergence = short(problem, start)

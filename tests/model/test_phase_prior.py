@@ -6,7 +6,7 @@ import pytest
 from mri_design import SliceModel, SparsityBlock
 from mri_design.model import (
     ImageFacts,
-    PhasedCirculantInverse,
+    ScaledCirculantInverse,
     PhaseMap,
     PhasePrior,
     PosteriorPrecision,
@@ -101,7 +101,7 @@ def test_the_preconditioner_inverts_what_it_is_made_for(shape):
     v = np.conj(rotation) * u
     filtered = np.fft.ifft2(shared * np.fft.fft2(v)) + np.fft.ifft2(real * np.fft.fft2(v.real)).real
     filtered = rotation * (filtered + 1j * np.fft.ifft2(imaginary * np.fft.fft2(v.imag)).real)
-    precondition = PhasedCirculantInverse.of(shared, real, imaginary, rotation)
+    precondition = ScaledCirculantInverse.of(shared, real, imaginary, rotation)
     np.testing.assert_allclose(precondition(filtered), u, atol=1e-10)
     single = precondition(filtered.astype(np.complex64))
     assert single.dtype == np.complex64

@@ -18,7 +18,7 @@ from mri_design.operators import (
     Wavelet,
 )
 from mri_design.sites import Laplace
-from mri_design.variances import CirculantControl, ColumnControl, ControlVariate, Exact, MonteCarlo, PhasedControl
+from mri_design.variances import CirculantControl, ColumnControl, ControlVariate, Exact, MonteCarlo, ScaledControl
 from tests.arrays import smooth_maps, spiral, spokes
 from tests.variances.running import narrow_memory, run, run_on, scan_like, together
 
@@ -106,14 +106,14 @@ def test_unbiased_and_far_nearer_than_plain_draws(precision):
 
 
 def test_the_known_moment_is_that_of_the_dense_matrix(precision):
-    control = CirculantControl.of(precision)
+    assert CirculantControl.of(precision) is None
+    control = ScaledControl.of(precision)
     P = control.image(np.eye(N * N).reshape(-1, *SHAPE) + 0j).reshape(N * N, N * N).T
     for block in precision.blocks:
         B = block.analysis.to_dense()
         first, second = control.moments(block.analysis)
         np.testing.assert_allclose(first.ravel(), np.einsum("ij,jk,ik->i", B, P, B.conj()).real, rtol=1e-9)
         assert second is None
-    assert PhasedControl.of(precision) is None  # no site knows a phase
 
 
 def test_lines_of_several_coils_keep_their_columns():
@@ -122,9 +122,9 @@ def test_lines_of_several_coils_keep_their_columns():
         md.operators.cartesian([6, 7, 8, 9, 3], SHAPE, smooth_maps(SHAPE, 3)), blocks, (np.ones(SHAPE),)
     )
     assert isinstance(ControlVariate()._control(precision), ColumnControl)
-    assert isinstance(ControlVariate(column_limit=0)._control(precision), CirculantControl)
+    assert isinstance(ControlVariate(column_limit=0)._control(precision), ScaledControl)
     assert ControlVariate(column_limit=0, extrapolated=False)._control(precision) is None
-    assert isinstance(ControlVariate(control="circulant")._control(precision), CirculantControl)
+    assert isinstance(ControlVariate(control="circulant")._control(precision), ScaledControl)
 
 
 GRID = (12, 14)
@@ -163,12 +163,14 @@ def real_matrix(function: object) -> np.ndarray:
 @pytest.mark.parametrize("coils", [1, 3])
 def test_the_known_moment_is_that_of_dense_matrices(coils):
     precision = precision_of(coils)
-    control = PhasedControl.of(precision)
-    assert control.whole_gram is (coils == 1)
+    control = ScaledControl.of(precision)
+    assert control.inverse.scale is not None and control.inverse.other is not None
     P = real_matrix(control.image)
     rotation, emphasis = precision.blocks[0].analysis.rotation, precision.blocks[0].analysis.imaginary
-    for inner in inner_operators():
-        parts = PhasedParts(inner, rotation, emphasis if inner.out_shape[-2:] == GRID else 1.3)
+    *known, wavelet = inner_operators()
+    assert control.moments(PhasedParts(wavelet, rotation)) is None  # whose rows between two diagonals are not
+    for inner in known:
+        parts = PhasedParts(inner, rotation, emphasis)
         B = real_matrix(parts)
         first, second = control.moments(parts)
         np.testing.assert_allclose(first.ravel(), np.einsum("ij,jk,ik->i", B, P, B), rtol=1e-9)
