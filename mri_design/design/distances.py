@@ -106,7 +106,7 @@ class Column:
 
     Parameters
     ----------
-    prior : float array, shape (2 ky, 2 ky)
+    prior : float32 array, shape (2 ky, 2 ky)
         Precision of the sites, in units of the noise's.
     coils : complex array, shape (ky, ky)
         Sum over coils of conj(c(y)) c(y'), turned by the phase.
@@ -126,12 +126,18 @@ class Column:
 
 
 def precision_total(precision: Numbers) -> float:
-    """Trace of the inverse of a real symmetric matrix, of which the lower half counts; infinite if it is indefinite."""
-    factor, failed = scipy.linalg.lapack.dpotrf(precision, lower=1)
-    if failed:
-        return float("inf")
-    inverse, failed = scipy.linalg.lapack.dtrtri(factor, lower=1)
-    return float("inf") if failed else float(np.sum(inverse**2))
+    """Trace of the inverse of a real symmetric matrix, of which the lower half counts; infinite if it is indefinite.
+
+    Single precision tells masks apart; where it finds a matrix indefinite that is not, double does.
+    """
+    for each in (precision, precision.astype(np.float64)):
+        potrf, trtri = scipy.linalg.get_lapack_funcs(("potrf", "trtri"), (each,))
+        factor, failed = potrf(each.T, lower=0)  # in the memory order of LAPACK
+        if not failed:
+            inverse, failed = trtri(factor, lower=0, overwrite_c=1)
+        if not failed:
+            return float(np.sum(np.square(inverse, out=inverse), dtype=np.float64))
+    return float("inf")
 
 
 def totals_after(posterior: GaussianPosterior, masks: Sequence[Sequence[int]], columns: int = COLUMNS) -> Numbers:
@@ -168,7 +174,7 @@ def _columns(posterior: GaussianPosterior, count: int) -> list[Column]:
     for block, x in zip(blocks, places, strict=True):
         turned = maps[:, :, x] * phase.rotation[:, x]
         root = np.sqrt(1 + (IMAGINARY - 1) * phase.confidence[:, x])
-        prior = scipy.linalg.block_diag(block, root[:, None] * block * root)
+        prior = scipy.linalg.block_diag(block, root[:, None] * block * root).astype(np.float32)
         made.append(Column(prior, np.einsum("cy,cz->yz", turned.conj(), turned)))
     return made
 

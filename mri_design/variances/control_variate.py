@@ -229,8 +229,7 @@ class ControlVariate:
         K, at least 2; all are solved side by side.
     tolerance, max_iterations : float, int
         Of the conjugate gradients, see `krylov.conjugate_gradients`, which start at P b: relative to what P b lacks.
-        Without a control, which makes up for a loose tolerance, the solver goes to its square, and with a circulant
-        where X^H X is none, which makes up for less, to its power 3/2.
+        Without a control, which makes up for a loose tolerance, the solver goes to its square.
     control : {"auto", "circulant", "columns", "none"}
         P. The circulant is best for one coil and samples on a grid, where both of its moments are known; columns serve
         lines of any coils at O(kx ky^3) operations, and explain all or more; a circulant serves whatever else was
@@ -257,11 +256,11 @@ class ControlVariate:
 
     Notes
     -----
-    With a1 = diag(B P B^H) and a2 = diag(B P A P B^H) exact (circulant P, one coil),
+    With a1 = diag(B P B^H) and a2 = diag(B P A P B^H) exact (circulant P, one coil, shifted filters),
     z = a1^2 / a2 + Var(s - (a1 / a2) t). Where a2 is not known (columns, with wavelets among the sites), E[t s*] = a1
-    still holds exactly, and z = a1 + E[Re (s - t) s*]. With sites on rows that are no shifted filters, and where X^H X
-    is not circulant itself, a circulant P explains less, and z = w a1 + E[Re (s - w t) s*] for any w that is
-    independent of the draw: the best one for the other draws, around the pixel. For sites on pixels and differences
+    still holds exactly, and z = a1 + E[Re (s - t) s*]. Elsewhere a circulant between two diagonals (`ScaledControl`),
+    which is the preconditioner as well, explains less, and z = w a1 + E[Re (s - w t) s*] for any w that is independent
+    of the draw: the best one for the other draws, around the pixel. For sites on pixels and differences
     columns are exact and nothing is left to sample: the kind is then "exact", unless other coefficients had to be
     sampled, and no product with A is spent. Columns also are the better preconditioner.
 
@@ -276,9 +275,9 @@ class ControlVariate:
     may be larger than stated. How the estimate compares to the truth is tabulated in
     results/benchmarks/measured-once.md.
 
-    Sites that know the image's phase have the circulants of its real and its imaginary part, behind that phase
-    (`PhasedControl`), of which the first moment is known: every part takes the fraction of its own that explains most.
-    Real images, other sites on parts of complex pairs, and matrices have no control yet.
+    Where sites know the image's phase, its real and its imaginary part have circulants of their own, and every part
+    takes the fraction of its own that explains most. Real images, other sites on parts of complex pairs, and matrices
+    have no control yet.
     """
 
     samples: int = 8

@@ -6,10 +6,10 @@ import pytest
 from mri_design import SliceModel, SparsityBlock
 from mri_design.model import (
     ImageFacts,
-    ScaledCirculantInverse,
     PhaseMap,
     PhasePrior,
     PosteriorPrecision,
+    ScaledCirculantInverse,
     estimate_phase,
     mirrored,
     phase_refined,
