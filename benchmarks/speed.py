@@ -56,17 +56,22 @@ def image_row(case: str, checkouts: Mapping[str, Path], data: Path, turns: int) 
             f"default, s, {name}": median(name, "default", "seconds"),
             f"products, {name}": median(name, "default", "products"),
             f"default / local, {name}": ratios(name),
+            f"MAP, s, {name}": median(name, "map", "seconds"),
+            f"products of MAP, {name}": median(name, "map", "products"),
         }
     if len(checkouts) > 1:
         both = list(zip(found["here"], found["there"], strict=True))
 
-        def changes(what: str) -> list[float]:
-            each = ((float(str(a["default"][what])), float(str(b["default"][what]))) for a, b in both)
-            return [100 * (here / there - 1) for here, there in each]
+        def shares(recipe: str, what: str) -> list[float]:
+            return [float(str(a[recipe][what])) / float(str(b[recipe][what])) for a, b in both]
 
-        shares = [float(str(a["default"]["seconds"])) / float(str(b["default"]["seconds"])) for a, b in both]
+        def changes(what: str, recipe: str = "default") -> list[float]:
+            return [100 * (share - 1) for share in shares(recipe, what)]
+
         row |= {
-            "here / there": statistics.median(shares),
+            "here / there": statistics.median(shares("default", "seconds")),
+            "MAP, here / there": statistics.median(shares("map", "seconds")),
+            "error of MAP, change in %": statistics.mean(changes("error", "map")),
             "error, change in %": statistics.mean(changes("error")),
             "largest": max(changes("error"), key=abs),
             "variances, change in %": statistics.mean(changes("variance")),

@@ -3,8 +3,8 @@
     PYTHONPATH=CHECKOUT:benchmarks python benchmarks/parts/timed.py design GRID COILS START LINES SEED
     PYTHONPATH=CHECKOUT:benchmarks python benchmarks/parts/timed.py image CASE SEED DATA
 
-prints as JSON what the design cost, its peak memory and its lines; and of the image, under the recipe `local` and under
-the default one, seconds, error, and the total of the variances.
+prints as JSON what the design cost, its peak memory and its lines; and of the image, under the recipe `local`, under
+the default one, and of MAP, seconds, products, error, and the total of the variances.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MIB_PER_UNIT = 1 / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
 HERE = Path(__file__).parents[1]
-HEADS, LOW_FIELD = "img_3T_complex.npz", "lf_6B_gre.npy"
+HEADS, LOW_FIELD, RAW = "img_3T_complex.npz", "lf_6B_gre.npy", "mc_brain_8a.npy"
 CASES = {
     "head, 128": (f"{HEADS}:10", 128, 1, "lines"),
     "phantom, 128": ("phantom:t2w:0", 128, 1, "lines"),
@@ -34,10 +34,17 @@ CASES = {
     "8 coils, 128": (f"{HEADS}:13", 128, 8, "lines"),
     "plane, 128": (f"{HEADS}:10", 128, 1, "plane"),
     "32 spokes, 128": (f"{HEADS}:10", 128, 1, "radial"),
+    "12 spirals, 128": (f"{HEADS}:10", 128, 1, "spiral"),
+    "8 coils, 256": (f"{HEADS}:13", 256, 8, "lines"),
+    "16 coils, 256": (f"{HEADS}:6", 256, 16, "lines"),
+    "32 coils, 256": (f"{HEADS}:9", 256, 32, "lines"),
+    "raw head, 8 coils": (f"{RAW}:0", 0, 8, "lines"),
+    "raw head, 8 coils, plane": (f"{RAW}:0", 0, 8, "plane"),
     "toy": ("phantom:t2w:0", 32, 1, "lines"),
 }
 """By name: source and image, sides of the grid, coils, and what is measured."""
-WARM = "head, 128"
+WARM, WARM_COILS = "head, 128", "8 coils, 128"
+SHOTS = {"radial": 32, "spiral": 12}
 
 
 def timed(checkout: Path, *words: object) -> dict[str, dict[str, object]]:
@@ -98,31 +105,33 @@ def design(grid: int, coils: int, start: int, lines: int, seed: int) -> None:
 def image(case: str, seed: int, data: Path) -> None:
     """Reconstruct twice, after something small that compiles or loads the loops, and print."""
     import numpy as np
-    from study.scans import Scan, denoised, simulated, simulating
+    from study.scans import Scan, denoised, raw, simulated, simulating
     from threadpoolctl import threadpool_limits
 
     from mri_design.experiment.extent import shot_slice
     from mri_design.experiment.recipe import Recipe, load_recipe
     from mri_design.experiment.reconstruction import reconstruct_prepared
     from mri_design.model.slice import SliceModel
-    from mri_design.operators.trajectory import equispaced_angles, radial_spokes
+    from mri_design.operators.trajectory import equispaced_angles, radial_spokes, turned
     from mri_design.readouts import ShotReadouts
+    from mri_design.scan.trajectories import nyquist_turns, spiral_curve
 
     def scan_of(source: str, matrix: int, coils: int) -> Scan:
         name, _, image = source.rpartition(":")
         if name == LOW_FIELD:
             return denoised(data / name, int(image), matrix)
+        if name == RAW:
+            return raw(data / name, int(image))
         place = name if name.startswith("phantom") else data / name
         return simulated(place, [int(image)], simulating(matrix, coils=coils), label="scan")[0]
 
-    def candidates(matrix: int, kind: str) -> list[int]:
+    def candidates(grid: tuple[int, ...], kind: str) -> list[int]:
         """A quarter of the lines, an eighth of a plane, at random with variable density; all shots of a set."""
         rng = np.random.default_rng(1)
-        if kind == "radial":
-            return list(range(32))
-        away = np.abs(np.arange(matrix) - matrix // 2) / (matrix / 2)
-        if kind == "plane":
-            away = np.hypot(away[:, None], away[None]).ravel()
+        if kind in SHOTS:
+            return list(range(SHOTS[kind]))
+        along_y, along_x = (np.abs(np.arange(n) - n // 2) / (n / 2) for n in grid)
+        away = along_y if kind == "lines" else np.hypot(along_y[:, None], along_x).ravel()
         weights = np.maximum(1 - away, 1e-3) ** 4 * (away > 0.1)
         middle = np.flatnonzero(away <= 0.1)
         count = len(away) // (8 if kind == "plane" else 4) - len(middle)
@@ -130,30 +139,38 @@ def image(case: str, seed: int, data: Path) -> None:
         return sorted([*middle.tolist(), *drawn.tolist()])
 
     def slice_of(scan: Scan, recipe: Recipe, kind: str) -> SliceModel:
-        if kind != "radial":
+        if kind not in SHOTS:
             return scan.prepared.slice_model(0, **recipe.replacing("design", encoding=kind).slice_settings)
-        angles, grid = equispaced_angles(32), scan.reference.shape
-        shots = ShotReadouts(grid, radial_spokes(grid[0], angles), "radial", tuple(angles.tolist()))
+        grid, angles = (
+            scan.reference.shape,
+            equispaced_angles(SHOTS[kind], turn=np.pi if kind == "radial" else 2 * np.pi),
+        )
+        if kind == "radial":
+            paths = radial_spokes(grid[0], angles)
+        else:
+            paths = turned(spiral_curve(grid[0], nyquist_turns(grid[0], 2 * len(angles)), points=1024), angles)
+        shots = ShotReadouts(grid, paths, kind, tuple(angles.tolist()))
         one = scan.prepared.slice_model(0, **recipe.slice_settings)
         return shot_slice(one, shots, np.random.default_rng(1), truth=scan.reference)
 
     def measure(case: str) -> dict[str, dict[str, object]]:
         source, matrix, coils, kind = CASES[case]
         scan, found = scan_of(source, matrix, coils), {}
-        for name in ("local", "default"):
-            recipe = load_recipe(None if name == "default" else name)
-            one, lines = slice_of(scan, recipe, kind), candidates(matrix, kind)
+        for name in ("local", "default", "map"):
+            recipe = load_recipe("local" if name == "local" else None)
+            one, lines = slice_of(scan, recipe, kind), candidates(scan.reference.shape, kind)
             began = time.process_time()
-            made = reconstruct_prepared(one, lines, "mean", recipe, np.random.default_rng(seed))
+            made = reconstruct_prepared(
+                one, lines, "map" if name == "map" else "mean", recipe, np.random.default_rng(seed)
+            )
             seconds = time.process_time() - began
             truth = np.abs(scan.reference)
             error = float(np.linalg.norm(np.abs(made.image) - truth) / np.linalg.norm(truth))
             choice = made.phase_choice
-            assert made.std is not None
             found[name] = {
                 "seconds": seconds,
                 "error": error,
-                "variance": float(np.sum(made.std.astype(np.float64) ** 2)),
+                "variance": 0.0 if made.std is None else float(np.sum(made.std.astype(np.float64) ** 2)),
                 "products": made.convergence.matvecs,
                 "model": "modulus" if choice is None or choice.phase is None else "phase-aware",
             }
@@ -161,8 +178,7 @@ def image(case: str, seed: int, data: Path) -> None:
 
     with threadpool_limits(1):
         _, matrix, coils, kind = CASES[case]
-        plain = coils == 1 and kind == "lines" and matrix >= 128
-        measure(WARM if plain else case)
+        measure((WARM if coils == 1 else WARM_COILS) if kind == "lines" and matrix != 32 else case)
         print(json.dumps(measure(case)))
 
 

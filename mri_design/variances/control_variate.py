@@ -229,7 +229,9 @@ class ControlVariate:
         K, at least 2; all are solved side by side.
     tolerance, max_iterations : float, int
         Of the conjugate gradients, see `krylov.conjugate_gradients`, which start at P b: relative to what P b lacks.
-        Without a control, which makes up for a loose tolerance, the solver goes to its square.
+        Without a control, which makes up for a loose tolerance, the solver goes to its square; to its power 3/2 where a
+        control leaves most of z to slow iterations: along trajectories, which measure some waves many times, and with
+        several coils where there is so little noise that a circulant without scale is the nearest.
     control : {"auto", "circulant", "columns", "none"}
         P. The circulant is best for one coil and samples on a grid, where both of its moments are known; columns serve
         lines of any coils at O(kx ky^3) operations, and explain all or more; a circulant serves whatever else was
@@ -380,7 +382,8 @@ class ControlVariate:
         else:
             nearer = warm is None or isinstance(control, ColumnControl)  # P b
             start, preconditioner = explained if nearer else warm, control.image
-            tolerance, spent = self.tolerance * _relative_residual(precision, control, b[:1], explained[:1]), 1
+            tolerance, spent = self.tolerance ** (1.5 if _leaves_much(control, precision.measurement) else 1.0), 1
+            tolerance *= _relative_residual(precision, control, b[:1], explained[:1])
         solver = ConjugateGradients(
             precision,
             b,
@@ -561,6 +564,18 @@ def _fractions(
     near = kernels.pixels.box_means(totals.reshape(GROUPS, 3, *grid, parts), side - (side + 1) % 2)
     own, control, both = np.moveaxis(near, 1, 0)
     return np.ascontiguousarray(best_share(own, control, both)[::-1]).reshape(GROUPS, -1, parts)
+
+
+ONCE = 1.01
+"""How often a wave is measured at most where each is measured once, but for rounding."""
+
+
+def _leaves_much(control: Control, measurement: LinearOperator) -> bool:
+    """Whether a control leaves most of z to slow iterations (see `ControlVariate`)."""
+    if not isinstance(control, ScaledControl) or measurement.gram_spectrum() is not None:
+        return False
+    often = measurement.circulant_spectrum()
+    return control.inverse.scale is None or (often is not None and float(often.max()) > ONCE)
 
 
 def _relative_residual(precision: PosteriorPrecision, control: Control, b: Array, explained: Array) -> float:
