@@ -31,7 +31,12 @@ from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.reconstruction import reconstruct_prepared
 
 HERE = Path(__file__).parents[1]
-DESIGNS = {"256 x 256, one coil": (256, 1, 32, 44), "128 x 128, 8 coils": (128, 8, 16, 28)}
+DESIGNS = {
+    "256 x 256, one coil": (256, 1, 32, 44),
+    "128 x 128, 8 coils": (128, 8, 16, 28),
+    "256 x 256, 8 coils": (256, 8, 32, 44),
+    "256 x 256, 16 coils": (256, 16, 32, 44),
+}
 QUICK_DESIGNS = {"32 x 32, one coil": (32, 1, 8, 10)}
 
 

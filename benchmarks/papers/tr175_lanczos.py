@@ -20,8 +20,7 @@ import mri_design as md
 from mri_design.evaluation.tables import Row
 from mri_design.inference import LogDeterminant
 from mri_design.krylov import lanczos
-from mri_design.model import PosteriorPrecision
-from mri_design.model.posterior import circulant_inverse
+from mri_design.model import PosteriorPrecision, circulant_inverse
 from mri_design.operators.base import Array, LinearOperator, squared_modulus
 from mri_design.variances import ControlVariate
 
