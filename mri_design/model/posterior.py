@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cache, cached_property, partial
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -487,16 +487,27 @@ PROGRAM = 200 * MIB
 """Bytes of the interpreter with its libraries and compiled loops, before there is any image."""
 IMAGES = 30
 """Images that the model and the inner problem hold, whatever is drawn: the data, site precisions, spectra."""
+OF_COILS = 4
+"""Images of every coil that are held: its map, the map in the order of compiled loops, its spread, its data."""
 HELD = 7
 """Images of every draw that are held throughout: b, A^-1 b and P b with those of the last loop, residual, direction."""
 WORKED = 6
 """Images of every draw that is worked on: the product, what the preconditioner makes of it, and their transforms."""
 COEFFICIENTS = 4
 """Sets of one operator's coefficients of every draw that is worked on: of A^-1 b, of P b, their powers, remainders."""
+IN_COILS = 4
+"""Images of every coil and draw that is worked on, where readouts are not whole: noise on the grid, its transforms."""
+MADE = 3
+"""Images of every draw beside one operator's noise of all draws, while right-hand sides are made of it."""
 
 
 def draws_at_once(
-    memory: float, count: int, measurement: LinearOperator, analyses: Sequence[LinearOperator], real: np.dtype
+    memory: float,
+    count: int,
+    measurement: LinearOperator,
+    analyses: Sequence[LinearOperator],
+    real: np.dtype,
+    besides: int = 0,
 ) -> int | None:
     """Draws that an inference may work on at a time; None where it may work on all, and keep their noise.
 
@@ -507,46 +518,64 @@ def draws_at_once(
     count : int
         Draws.
     measurement : LinearOperator
-        X.
+        X; its coil maps count, with the data of every coil.
     analyses : sequence of LinearOperator
         The blocks of B, and other operators whose variances are wanted.
     real : dtype
         Precision of the computation.
+    besides : int
+        Bytes that are held too, as the factors of a control.
 
     Notes
     -----
     A limit that draws made one by one do not keep to is not kept to, which one warning reports, with what they take;
-    for the default limit there is no warning.
+    for the default limit there is no warning. What a process took before, to read a scan or to estimate coil maps, is
+    not known here.
     """
-    image, worked = _images(measurement, analyses, real)
-    noise = sum(
-        int(np.prod(operator.noise_shape)) * (1 + operator.out_complex) * real.itemsize
-        for operator in (measurement, *analyses)
-    )
-    least = least_memory(count, measurement, analyses, real)
+    needs = _Needs.of(measurement, analyses, real)
+    least = least_memory(count, measurement, analyses, real, besides)
     if memory < least and memory != DEFAULT_MEMORY:
-        pixels = " x ".join(str(n) for n in measurement.in_shape)
+        pixels, coils = " x ".join(str(n) for n in measurement.in_shape), f" by {needs.coils} coils" * bool(needs.coils)
         say_once(
-            f"memory: {memory:g} MiB are not kept to: {count} draws of {pixels} pixels, made one by one, "
+            f"memory: {memory:g} MiB are not kept to: {count} draws of {pixels} pixels{coils}, made one by one, "
             f"take {math.ceil(least)} MiB or more. Allow more, or draw less (samples)."
         )
-    left = memory * MIB - PROGRAM - (IMAGES + HELD * count) * image
-    if left >= count * (worked + noise):
+    if memory * MIB >= besides + needs.held + count * (HELD * needs.image + needs.worked + sum(needs.noise)):
         return None
-    return min(max(int(left // worked), 1), count)
+    return min(max(int((memory - least) * MIB // needs.worked) + 1, 1), count)
 
 
-def least_memory(count: int, measurement: LinearOperator, analyses: Sequence[LinearOperator], real: np.dtype) -> float:
+def least_memory(
+    count: int, measurement: LinearOperator, analyses: Sequence[LinearOperator], real: np.dtype, besides: int = 0
+) -> float:
     """MiB of a process that computes its draws one by one; the arguments are those of `draws_at_once`."""
-    image, worked = _images(measurement, analyses, real)
-    return (PROGRAM + (IMAGES + HELD * count) * image + worked) / MIB
+    needs = _Needs.of(measurement, analyses, real)
+    of_all = count * max(HELD * needs.image, MADE * needs.image + max(needs.noise))
+    return (besides + needs.held + of_all + needs.worked) / MIB
 
 
-def _images(measurement: LinearOperator, analyses: Sequence[LinearOperator], real: np.dtype) -> tuple[int, int]:
-    """Bytes of an image, and of what is there for a draw that is worked on."""
-    image = measurement.in_size * real.itemsize
-    widest = max((analysis.out_size * real.itemsize for analysis in analyses), default=image)
-    return image, max(WORKED * image, COEFFICIENTS * widest)
+class _Needs(NamedTuple):
+    """Coils with maps; bytes of an image, held whatever is drawn, for each draw worked on, and of a draw's noises."""
+
+    coils: int
+    image: int
+    held: int
+    worked: int
+    noise: tuple[int, ...]
+
+    @classmethod
+    def of(cls, measurement: LinearOperator, analyses: Sequence[LinearOperator], real: np.dtype) -> Self:
+        maps = getattr(measurement, "maps", None)
+        coils = 0 if maps is None else len(maps)
+        image = measurement.in_size * real.itemsize
+        widest = max((analysis.out_size * real.itemsize for analysis in analyses), default=image)
+        in_coils = IN_COILS * coils * image if measurement.couples_columns else 0
+        noise = (math.prod(a.noise_shape) * (1 + a.out_complex) * real.itemsize for a in (measurement, *analyses))
+        held, worked = (
+            PROGRAM + (IMAGES + OF_COILS * coils) * image,
+            max(WORKED * image, COEFFICIENTS * widest, in_coils),
+        )
+        return cls(coils, image, held, worked, tuple(noise))
 
 
 AT_THE_TOP, MAPPED = -1, -3

@@ -163,6 +163,15 @@ def _inverse(matrix: Array, before: Array) -> tuple[Array, float] | None:
 WIDE_LIMIT = 4608  # unknowns up to which filters wider than two columns get the whole inverse (16 n^2 bytes)
 
 
+MATRICES = 9
+"""Matrices (ky, ky) in double precision of every column of an image while its factors are made."""
+
+
+def column_memory(shape: Sequence[int]) -> int:
+    """Bytes that the factors of a `ColumnControl` of images (ky, kx) take."""
+    return MATRICES * 16 * shape[1] * shape[0] ** 2
+
+
 @dataclass(frozen=True)
 class ColumnControl:
     """P = T^-1, where T holds the entries of A within a column and between neighbouring ones.

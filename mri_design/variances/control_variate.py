@@ -21,6 +21,8 @@ from mri_design.krylov import ConjugateGradients, chunks, in_chunks, real_inner
 from mri_design.model.circulant import ScaledCirculantInverse, circulant_inverse
 from mri_design.model.posterior import (
     DEFAULT_MEMORY,
+    MIB,
+    PROGRAM,
     PosteriorPrecision,
     Variances,
     draws_at_once,
@@ -31,7 +33,7 @@ from mri_design.operators.conventions import laid_out
 from mri_design.operators.elementary import Identity, PhasedParts
 from mri_design.status import Convergence, Status
 from mri_design.variances.base import RunningMean, SolvedDraws, mean_over_draws, not_positive_definite, starting_draws
-from mri_design.variances.columns import ColumnControl
+from mri_design.variances.columns import ColumnControl, column_memory
 
 
 @dataclass(frozen=True)
@@ -241,8 +243,9 @@ class ControlVariate:
     column_limit : int
         kx ky^3 up to which columns count as affordable; by default up to 128 x 128.
     memory : float
-        MiB that the process should stay within: draws are solved some at a time, and their noise is not kept from loop
-        to loop, where all of them together would take more.
+        MiB that the process should stay within, coil maps and the data of every coil included: draws are solved some at
+        a time, and their noise is not kept from loop to loop, where all of them together would take more; columns
+        that do not fit are not chosen automatically.
     with_bias : bool
         Whether ``bias`` of the result is estimated, which takes a few products; without it, it is None.
     extrapolated : bool
@@ -309,7 +312,8 @@ class ControlVariate:
     ) -> Variances:
         require_random(rng)
         control = self._control(precision)
-        at_once = draws_at_once(self.memory, self.samples, precision.measurement, analyses, like.real.dtype)
+        X, factors = precision.measurement, column_memory(like.shape) if isinstance(control, ColumnControl) else 0
+        at_once = draws_at_once(self.memory, self.samples, X, analyses, like.real.dtype, factors)
         b = precision.perturbations(rng, self.samples, like, again=at_once is None, at_once=at_once)
         explained = None if control is None else in_chunks(control.image, b, at_once)
         if explained is not None and isinstance(control, ColumnControl) and control.exact:
@@ -360,6 +364,7 @@ class ControlVariate:
             if by_filters is not None or not automatic:
                 return by_filters
         affordable = len(X.in_shape) == 2 and X.in_shape[1] * X.in_shape[0] ** 3 <= self.column_limit
+        affordable = affordable and PROGRAM + column_memory(X.in_shape) <= self.memory * MIB
         columns = ColumnControl.of(precision) if self.control == "columns" or (automatic and affordable) else None
         if columns is None and automatic and self.extrapolated:
             return filter_control(precision)

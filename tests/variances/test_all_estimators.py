@@ -1,13 +1,15 @@
 """Every estimator of variances against dense algebra: by draws, by columns, in little memory; and wrong settings."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mri_design as md
 from mri_design.model import PosteriorPrecision, draws_at_once
-from mri_design.operators import Dense, FiniteDifferences, Identity, Wavelet
+from mri_design.model.posterior import MIB, PROGRAM
+from mri_design.operators import CartesianSamples, Dense, FiniteDifferences, Identity, Wavelet
 from mri_design.sites import Laplace
 from mri_design.variances import (
     ColumnControl,
@@ -18,7 +20,8 @@ from mri_design.variances import (
     Lanczos,
     MonteCarlo,
 )
-from tests.arrays import noise
+from mri_design.variances.columns import column_memory
+from tests.arrays import noise, smooth_maps
 from tests.refusals import refused
 from tests.slow_cases import slow_case
 from tests.variances.running import narrow_memory, run, run_on, together
@@ -375,18 +378,54 @@ def test_the_variances_are_the_same_by_as_many_products(kind: type, wavelet: boo
         previous = roomy
 
 
+def peak_of(estimator, precision: PosteriorPrecision) -> float:
+    """MiB that a run of an estimator takes at most, without what is made once."""
+    run(replace(estimator, samples=2), precision, 1)
+    tracemalloc.start()
+    try:
+        run(estimator, precision, 1)
+        return tracemalloc.get_traced_memory()[1] / MIB
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_small_limit_is_kept_to_in_single_precision_too() -> None:
     precision = precision_of(96, real=np.float32)
-    peaks = []
-    for memory in (1e6, narrow_memory(precision, 24)):
-        run(ControlVariate(2, 0.1, memory=memory), precision, 1)  # what is made once is there
-        tracemalloc.start()
-        try:
-            run(ControlVariate(24, 0.1, memory=memory), precision, 1)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-        finally:
-            tracemalloc.stop()
-    assert peaks[1] < 0.6 * peaks[0]
+    narrow = narrow_memory(precision, 24)
+    roomy, little = (peak_of(ControlVariate(24, 0.1, memory=memory), precision) for memory in (1e6, narrow))
+    assert little < min(0.6 * roomy, narrow - PROGRAM / MIB)
+
+
+@pytest.mark.parametrize("sampled", ["lines", "plane"])
+def test_a_limit_counts_coils_their_noise_and_their_maps(sampled: str) -> None:
+    n, coils = 64, 12
+    one = precision_of(n, wavelet=False, real=np.float32)
+    maps = smooth_maps((n, n), coils).astype(np.complex64)
+    mask = np.zeros((n, n), dtype=bool)
+    mask[:, ::2] = one.measurement.mask[:, None]
+    X = (
+        md.operators.cartesian(one.measurement.lines, (n, n), maps)
+        if sampled == "lines"
+        else CartesianSamples(mask, maps)
+    )
+    precision = replace(one, measurement=X)
+    limit = narrow_memory(precision, 8)
+    peak = peak_of(ControlVariate(8, 0.1, control="circulant", memory=limit), precision)
+    assert limit > narrow_memory(one, 8)
+    assert peak < limit - PROGRAM / MIB < 4 * peak
+
+
+def test_columns_are_not_chosen_where_their_factors_do_not_fit() -> None:
+    n = 24
+    precision = precision_of(n, wavelet=False)
+    lines = md.operators.cartesian(precision.measurement.lines, (n, n), smooth_maps((n, n), 2))
+    precision = replace(precision, measurement=lines)
+    factors = column_memory((n, n)) / MIB
+    kinds = [run(ControlVariate(4, memory=PROGRAM / MIB + share * factors), precision).kind for share in (0.9, 1.1)]
+    assert kinds == ["unbiased", "exact"]
+    assert (
+        peak_of(ControlVariate(4, memory=1e6), precision) < 1.2 * factors + narrow_memory(precision, 4) - PROGRAM / MIB
+    )
 
 
 def test_more_memory_works_on_more_draws() -> None:
