@@ -147,7 +147,7 @@ def design(
         bare = replace(choice, start=None)  # of a mask it may be 0
         return _mask(source, to, choice, bare.recipe(settings, calibration, order=order), encoding, as_json=as_json)
     slices = slices or "0"
-    if whole_number(slices.removeprefix("-")) is None:
+    if terminal.may_be_several(slices):
         terminal.load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.inputs import SliceChoice, require_no_slices
@@ -257,7 +257,8 @@ def recon(
 
     All repetitions, each after the one before: mri-design recon series.h5 -s input.series.repetition=all --out recon
     """
-    terminal.load_ahead(to.jobs, to.executor, [source])
+    if terminal.may_be_several(slices):
+        terminal.load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import PROGRESS
     from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, require_no_slices
     from mri_design.runs.recon import ReconRequest, reconstruct_in_folder

@@ -15,7 +15,7 @@ from io import BufferedWriter, FileIO, TextIOWrapper, UnsupportedOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from mri_design.errors import InputError, UnknownNameError, UsageError, argument_behind
+from mri_design.errors import InputError, UnknownNameError, UsageError, argument_behind, whole_number
 from mri_design.status import Status
 
 if TYPE_CHECKING:
@@ -227,6 +227,11 @@ def telling(quiet: bool, where: TextIO | None = None) -> Iterator[Watching]:
 
     with progress(quiet) as watch:
         yield Watching(watch, lambda text: say(text, quiet, where), lambda text: warn(text, quiet))
+
+
+def may_be_several(slices: str | None) -> bool:
+    """Whether a choice of slices as it is typed names more than one; of all of a scan it is not known yet."""
+    return slices not in (None, "middle") and whole_number(slices.removeprefix("-")) is None
 
 
 def load_ahead(jobs: int, executor: str, sources: Iterable[str]) -> None:

@@ -72,7 +72,7 @@ from mri_design.runs.recon_slices import (
 from mri_design.runs.store import Record, Report, Run, carry_out
 from mri_design.runs.stored_run import ARRAYS, Stored
 from mri_design.runs.work import Keep, Work
-from mri_design.runs.workers import LOCAL, Workers
+from mri_design.runs.workers import LOCAL, Workers, load_ahead
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.formats import read_images
 from mri_design.scan.io.source import counter_option
@@ -402,6 +402,8 @@ class ScanSlices:
         self.numbers = self.numbering.images(request.slices.indices(slices.count))
         self.first_frame = [number for number in self.numbers if number < slices.count]
         self.several = len(self.numbers) > 1 or bool(self.numbering.axis)
+        if self.several or self._around:  # a single slice stays in this process
+            load_ahead(work.jobs, work.executor)
         frames, recipe = self.numbering.numbers, request.recipe
         self.recipe = volume.recipe_of_frame(recipe, frames[0]) if frames else recipe
 
