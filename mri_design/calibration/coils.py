@@ -787,6 +787,8 @@ class CoilMapEstimate:
     second : complex64 array, shape (coil, ky, kx), optional
         A second set of maps, where one set does not explain the coils and two do: of an object that reaches beyond its
         field of view.
+    smooth : SmoothMaps, optional
+        Of NLINV: from which the maps can be made again.
     """
 
     maps: NDArray[np.complex64]
@@ -795,6 +797,7 @@ class CoilMapEstimate:
     prediction_error: float = float("nan")
     samples: int = 0
     second: NDArray[np.complex64] | None = None
+    smooth: SmoothMaps | None = field(default=None, repr=False, compare=False)
 
     @property
     def predicts_badly(self) -> bool:
@@ -828,6 +831,38 @@ def block_energies(kspace: NDArray[np.complex64], samples: NDArray[np.bool_]) ->
     """Sum over the measured samples s of the central block of s s^H, shape (coil, coil), for `coil_directions`."""
     inner = np.where(central(samples, BLOCK), central(kspace, BLOCK), 0).reshape(len(kspace), -1).astype(np.complex128)
     return np.asarray(inner @ inner.conj().T)
+
+
+@dataclass(frozen=True)
+class SmoothMaps:
+    """Maps of NLINV by their waves, some hundred numbers a coil, from which they are made on the grid.
+
+    Parameters
+    ----------
+    waves : complex64 array, shape (set, coil, 13, 13)
+        By cycles per field of view (`joint_estimate`).
+    strongest : complex array, shape (coil,)
+        Direction of coil space along which the combination of the maps is real and positive.
+    shape : (int, int)
+        Of the grid.
+    lines, prediction_error, samples
+        Of the `CoilMapEstimate`.
+    """
+
+    waves: NDArray[np.complex64]
+    strongest: NDArray[np.complex128]
+    shape: tuple[int, int]
+    lines: int
+    prediction_error: float
+    samples: int
+
+    def estimate(self) -> CoilMapEstimate:
+        """The maps on their grid."""
+        maps = [maps_of_waves(one, self.shape) for one in self.waves]
+        for one in maps:
+            one *= np.exp(-1j * np.angle(np.tensordot(self.strongest.conj(), one, axes=1))).astype(np.complex64)
+        second = maps[1] if len(maps) > 1 else None
+        return CoilMapEstimate(maps[0], "nlinv", self.lines, self.prediction_error, self.samples, second, self)
 
 
 def maps_from_lines(
@@ -894,11 +929,8 @@ def maps_from_lines(
     inside = central(samples, BLOCK)
     lines, count = int(inside.any(axis=1).sum()), int(inside.sum())
     count = 0 if count == lines * inside.shape[1] else count
-    spectra = joint_estimate(kspace, samples, rough=rough, sets=sets)[0]
-    maps = [maps_of_waves(one, (samples.shape[0], samples.shape[1])) for one in spectra]
-    for one in maps:
-        one *= np.exp(-1j * np.angle(np.tensordot(directions[:, 0].conj(), one, axes=1))).astype(np.complex64)
-    return CoilMapEstimate(maps[0], "nlinv", lines, missed, count, maps[1] if sets > 1 else None)
+    waves = joint_estimate(kspace, samples, rough=rough, sets=sets)[0]
+    return SmoothMaps(waves, directions[:, 0], (samples.shape[0], samples.shape[1]), lines, missed, count).estimate()
 
 
 def of_whole_lines(samples: NDArray[np.bool_]) -> bool:
@@ -930,7 +962,7 @@ class OwnMaps:
     """Estimates of the coil maps of one slice, by which of its samples had been measured.
 
     Maps depend on the measured samples alone, so that every process and order of calls gives the same bits.
-    The last ones are remembered.
+    The last ones are remembered, and the waves of all that NLINV has estimated.
 
     Parameters
     ----------
@@ -943,6 +975,7 @@ class OwnMaps:
     method: MapMethod = "auto"
     noise_variance: float = 0.0
     _made: dict[bytes, CoilMapEstimate] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _smooth: dict[bytes, SmoothMaps] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def of(self, kspace: NDArray[np.complex64], measured: NDArray[np.bool_], *, rough: bool = False) -> CoilMapEstimate:
         """The maps of a slice from its ``measured`` samples.
@@ -964,8 +997,13 @@ class OwnMaps:
         """
         key = np.packbits(measured).tobytes() + bytes([rough])
         if key not in self._made:
-            settings: dict[str, Any] = {"method": self.method, "noise_variance": self.noise_variance}
-            estimate = maps_from_lines(kspace, measured, **settings, check=not rough, rough=rough)
+            if key in self._smooth:
+                estimate = self._smooth[key].estimate()
+            else:
+                settings: dict[str, Any] = {"method": self.method, "noise_variance": self.noise_variance}
+                estimate = maps_from_lines(kspace, measured, **settings, check=not rough, rough=rough)
+            if estimate.smooth is not None:
+                self._smooth[key] = estimate.smooth
             while len(self._made) >= _KEPT:
                 del self._made[next(iter(self._made))]
             self._made[key] = estimate
@@ -973,7 +1011,7 @@ class OwnMaps:
 
     def __getstate__(self) -> dict[str, object]:
         """State without remembered maps, which another process estimates itself."""
-        return {"method": self.method, "noise_variance": self.noise_variance, "_made": {}}
+        return {"method": self.method, "noise_variance": self.noise_variance, "_made": {}, "_smooth": {}}
 
 
 def error_of_alternate_lines(

@@ -219,6 +219,14 @@ def test_lines_with_gaps_give_maps_as_good_as_those_of_the_whole_scan(head):
     assert not few.predicts_badly
 
 
+def test_maps_that_were_asked_for_before_are_made_again_from_their_waves(head, monkeypatch):
+    own, asked = module.OwnMaps(), [DESIGNED | lines(number, 28) for number in (36, 38, 40, 44)]
+    before = [own.of(head, measured, rough=True).maps for measured in asked]
+    monkeypatch.setattr(module, "joint_estimate", None)
+    for maps, measured in zip(before, asked, strict=True):
+        np.testing.assert_array_equal(own.of(head, measured, rough=True).maps, maps)
+
+
 @pytest.mark.parametrize(
     "some",
     [
