@@ -238,9 +238,9 @@ def load_ahead(jobs: int, executor: str, sources: Iterable[str]) -> None:
     """Begin to load the program for the processes of ``--jobs``, before this one does; not where a file is missing."""
     files = (source.partition("#")[0] for source in sources)
     if jobs > 1 and all(name.startswith("phantom:") or Path(name).exists() for name in files):
-        from mri_design.runs import workers
+        from mri_design.runs import beginnings
 
-        workers.load_ahead(jobs, executor)
+        beginnings.load_ahead(jobs, executor)
 
 
 def check_resume(resume: bool, overwrite: bool) -> None:

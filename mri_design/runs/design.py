@@ -14,6 +14,7 @@ from mri_design.experiment.regions import Regions
 from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import IMAGINARY_RATIO
 from mri_design.operators.base import Array
+from mri_design.runs.beginnings import LOCAL
 from mri_design.runs.companions import (
     LITTLE,
     companions_within,
@@ -25,7 +26,7 @@ from mri_design.runs.known_slice import KnownSlice, NamedImage
 from mri_design.runs.provenance import phrase, warn_of_maps
 from mri_design.runs.watching import DesignWatch, with_phase_of_end
 from mri_design.runs.work import Keep, Work
-from mri_design.runs.workers import LOCAL, Workers, design_among
+from mri_design.runs.workers import Workers, design_among
 from mri_design.scan.data import KSpaceData
 
 

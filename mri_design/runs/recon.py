@@ -40,6 +40,7 @@ from mri_design.experiment.reconstruction import Image, check_draws, check_share
 from mri_design.model.sparsity import Companion, SharedFrame
 from mri_design.operators.conventions import Chosen
 from mri_design.runs import image_sections
+from mri_design.runs.beginnings import LOCAL, load_ahead
 from mri_design.runs.image_sections import StoredImage, run_of
 from mri_design.runs.known_slice import GivenReference, KnownSlice, NamedImage
 from mri_design.runs.provenance import (
@@ -72,7 +73,7 @@ from mri_design.runs.recon_slices import (
 from mri_design.runs.store import Record, Report, Run, carry_out
 from mri_design.runs.stored_run import ARRAYS, Stored
 from mri_design.runs.work import Keep, Work
-from mri_design.runs.workers import LOCAL, Workers, load_ahead
+from mri_design.runs.workers import Workers
 from mri_design.scan.geometry import SliceGeometry, SourceImage
 from mri_design.scan.io.formats import read_images
 from mri_design.scan.io.source import counter_option

@@ -12,8 +12,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from multiprocessing import current_process, forkserver, get_context, parent_process
-from multiprocessing.context import BaseContext
+from multiprocessing import current_process, parent_process
 from threading import Thread, current_thread, main_thread
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
@@ -25,16 +24,15 @@ from mri_design.design.greedy import KeptElsewhere
 from mri_design.errors import InputError, MriDesignError, UnknownNameError, UsageError, optional_package
 from mri_design.experiment.design import DesignOptions, design_lines
 from mri_design.model.slice import SliceModel
+from mri_design.runs.beginnings import LOCAL, way_to_begin
 
-LOCAL, DASK = "local", "dask"
+DASK = "dask"
 PATIENCE = 30.0
 """Seconds in which a scheduler has to answer and to have a worker."""
 POLL = 1.0
 """Seconds between two looks whether a worker of dask, or the parent of a process, is still there."""
 MOST_LOSSES = 3
 """Processes that may die of one piece of work."""
-PRELOADED = "mri_design.runs.warm_process"
-"""Module that the process loads which others are copied from."""
 UNREACHABLE = (OSError, TimeoutError, AttributeError)
 """Errors of a dask client whose scheduler is gone."""
 _SHOWN = 3
@@ -69,25 +67,6 @@ def require_executor(text: str) -> None:
         raise UnknownNameError("executor", text, (LOCAL, DASK, f"{DASK}:ADDRESS"))
     if kind == DASK:
         optional_package("distributed", "dask")
-
-
-def _context() -> BaseContext | None:
-    """How loky begins processes: as copies of one that has loaded the program; its own way where that is not safe.
-
-    A process that loads the program by itself takes some 4 s until its first inference. Copies of this process would
-    inherit the thread that draws progress.
-    """
-    if sys.platform != "linux":  # elsewhere libraries of linear algebra do not survive being copied
-        return None
-    context = get_context("forkserver")
-    context.set_forkserver_preload([PRELOADED])
-    return context
-
-
-def load_ahead(jobs: int, executor: str = LOCAL) -> None:
-    """Begin to load the program for processes of this machine while this process is still loading it."""
-    if executor == LOCAL and jobs > 1 and _context() is not None:
-        forkserver.ensure_running()
 
 
 _material: Any = None  # in a process of this machine: the material, which travels there once
@@ -141,7 +120,7 @@ class Processes:
 
             jobs = self._jobs if place is None else 1
             self._executors[place] = ProcessPoolExecutor(
-                jobs, context=_context(), initializer=_begin_process, initargs=(self._material,)
+                jobs, context=way_to_begin(), initializer=_begin_process, initargs=(self._material,)
             )
         try:
             future: Future[Any] = self._executors[place].submit(_call, function, item)
@@ -154,10 +133,13 @@ class Processes:
 
     def places(self, most: int) -> list[Any]:
         """Single processes, at most ``most``: what stays in one is there until it dies, and is replaced here."""
-        places = list(range(min(self._jobs, most)))
-        for place in places:
+        places, begun = list(range(min(self._jobs, most))), dict[int, Future[Any]]()
+        for place in places:  # all begin at once
             with suppress(BrokenExecutor):
-                self.submit(_nothing, None, place).result()
+                begun[place] = self.submit(_nothing, None, place)
+        for place in places:
+            with suppress(BrokenExecutor, KeyError):
+                begun[place].result()
                 continue
             self._executors.pop(place).shutdown()
             self.require_beginning(place)
