@@ -24,11 +24,13 @@ from mri_design.kinds import KINDS, designed_kinds
 from mri_design.registry import BART, READERS
 
 if TYPE_CHECKING:
+    from mri_design.experiment.effort import Effort
     from mri_design.experiment.inputs import GivenMaps
     from mri_design.experiment.regions import WantedRegions
     from mri_design.runs.live import Live
     from mri_design.runs.store import Run
     from mri_design.runs.stored_run import Stored
+    from mri_design.runs.work import Work
     from mri_design.signals.models import SignalModel
 
 PHANTOMS = ("shepp-logan", "brain", "head-3d", "t2w", "t1w", "t1w-6a", "lf-gre", "lf-fse", "head-16ch")
@@ -127,6 +129,7 @@ Slices = Annotated[str | None, Parameter(name=("--slices", "--slice"), metavar="
 Json = Annotated[bool, Parameter(name="--json", group=RUN)]
 Quiet = Annotated[bool, Parameter(group=RUN)]
 Overwrite = Annotated[bool, Parameter(group=RUN)]
+DryRun = Annotated[bool, Parameter(name="--dry-run", group=RUN)]
 Seed = Annotated[int, whole(0, group=RUN)]
 Page = Annotated[str | None, Parameter(metavar="[HOST:]PORT")]
 
@@ -487,6 +490,21 @@ class Computation(Destination):
     def processes(self) -> tuple[int, str]:
         """Those that were requested."""
         return self.jobs, self.executor
+
+
+def foretold(to: Computation, effort_of: Callable[[Work], Effort], *, as_json: bool) -> int:
+    """Print what a run would do and take, for ``--dry-run``; nothing is written."""
+    from mri_design.runs.provenance import phrase
+    from mri_design.runs.work import Work
+
+    jobs, executor = to.processes
+    with terminal.telling(to.quiet, sys.stderr) as progress:
+        effort = effort_of(Work(seed=to.seed, jobs=jobs, executor=executor, progress=progress))
+    if as_json:
+        terminal.print_json({"seconds": effort.seconds, "mib": effort.mib, "coils": effort.coils})
+    else:
+        terminal.say(phrase("effort", effort))
+    return terminal.DONE
 
 
 def result_of(to: Destination, ending: Stored) -> dict[str, object]:

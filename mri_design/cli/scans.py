@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -83,6 +84,7 @@ def design(
     times: Annotated[tuple[str, str] | None, options.times(group=options.REGIONS)] = None,
     live: options.Page = None,
     as_json: options.Json = False,
+    dry_run: options.DryRun = False,
 ) -> int:
     """Decide which lines of INPUT to measure, in order, and reconstruct the image from them.
 
@@ -118,6 +120,8 @@ def design(
         Show the design while it runs, as a page at this port; without a number at a free one.
     as_json : bool
         Print the result as one JSON document; everything else goes to stderr.
+    dry_run : bool
+        Print what the run would do, and about how long and how much memory it takes; nothing is written.
 
     Notes
     -----
@@ -141,6 +145,7 @@ def design(
             "--region": known.region,
             "--difference": known.difference,
             "--fit": fit,
+            "--dry-run": dry_run,
         }
         if given := [name for name, value in spare.items() if value]:
             raise UsageError(f"{given[0]}: INPUT is a grid, which has no images and no coils: leave it out")
@@ -152,6 +157,7 @@ def design(
     from mri_design.evaluation.run_folder import CHECKPOINT
     from mri_design.experiment.inputs import SliceChoice, require_no_slices
     from mri_design.kinds import KINDS, count_text
+    from mri_design.runs.design import design_effort
     from mri_design.runs.design_report import design_in_folder
     from mri_design.runs.design_request import DesignRequest
 
@@ -169,6 +175,8 @@ def design(
         companions=options.check_with(companions, recipe),
         regions=replace(known.regions, fit=model, times=values or ""),
     )
+    if dry_run:
+        return options.foretold(to, partial(design_effort, request), as_json=as_json)
     with options.page_at(live) as page, to.opened(CHECKPOINT, aloud=not as_json) as run:
         ended = design_in_folder(request, options.watched(run, page))
     if as_json:
@@ -216,6 +224,7 @@ def recon(
     settings: Settings = Settings(),
     calibrated_on: Annotated[Path | None, Parameter(metavar="FOLDER", group=options.SCAN)] = None,
     as_json: options.Json = False,
+    dry_run: options.DryRun = False,
 ) -> int:
     """Reconstruct INPUT from its measured lines, or from those of MASK; the posterior mean comes with error bars.
 
@@ -248,6 +257,8 @@ def recon(
         50, 80 and 95 % of their pixels are.
     as_json : bool
         Print the result as one JSON document; everything else goes to stderr.
+    dry_run : bool
+        Print what the run would do, and about how long and how much memory it takes; nothing is written.
 
     Notes
     -----
@@ -261,7 +272,7 @@ def recon(
         terminal.load_ahead(to.jobs, to.executor, [source])
     from mri_design.evaluation.run_folder import PROGRESS
     from mri_design.experiment.inputs import ALL_SLICES, SliceChoice, require_no_slices
-    from mri_design.runs.recon import ReconRequest, reconstruct_in_folder
+    from mri_design.runs.recon import ReconRequest, recon_effort, reconstruct_in_folder
 
     recipe = settings.made(reconstruction={"method": method, "draws": draws}, **calibration.settings)
     wanted = recipe.reconstruction
@@ -281,6 +292,8 @@ def recon(
         companions=options.check_with(companions, recipe),
         calibrated_on=calibrated_on,
     )
+    if dry_run:
+        return options.foretold(to, partial(recon_effort, request), as_json=as_json)
     with to.opened(PROGRESS, aloud=not as_json) as run:
         ended = reconstruct_in_folder(request, run)
     if as_json:

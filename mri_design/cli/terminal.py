@@ -21,6 +21,7 @@ from mri_design.status import Status
 if TYPE_CHECKING:
     from cyclopts import App
 
+    from mri_design.experiment.effort import Effort
     from mri_design.runs.stored_run import MadeFiles
     from mri_design.runs.work import Progress as Watching
 
@@ -223,10 +224,15 @@ def progress(quiet: bool) -> Iterator[Watch]:
 @contextmanager
 def telling(quiet: bool, where: TextIO | None = None) -> Iterator[Watching]:
     """Callbacks of a run: progress is drawn, lines of text go to ``where`` (stdout by default), warnings to stderr."""
+    from mri_design.runs.provenance import phrase
     from mri_design.runs.work import Progress as Watching
 
+    def expect(effort: Effort) -> None:
+        if not quiet:
+            say(phrase("effort", effort), where=sys.stderr)
+
     with progress(quiet) as watch:
-        yield Watching(watch, lambda text: say(text, quiet, where), lambda text: warn(text, quiet))
+        yield Watching(watch, lambda text: say(text, quiet, where), lambda text: warn(text, quiet), expect)
 
 
 def may_be_several(slices: str | None) -> bool:

@@ -10,6 +10,7 @@ from mri_design.brief import briefly
 from mri_design.design import DesignEngine, DesignState, DesignTrace, Frame
 from mri_design.evaluation import predictions
 from mri_design.experiment import design, extent, reconstruction
+from mri_design.experiment.effort import DRAWS, Effort
 from mri_design.experiment.regions import Regions
 from mri_design.model.slice import SliceModel
 from mri_design.model.sparsity import IMAGINARY_RATIO
@@ -132,6 +133,7 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
     engine = design.design_engine(slices.plan, recipe, extent.design_seed(work.seed))
     watch = DesignWatch(work, keep, slices.most, looks)
     watch.begins(slices.scans[0], slices.plan.readouts, request.stop)
+    work.progress.expect(_effort(request, slices, engine, work))
     state = _choose_lines(request, slices, engine, looks, watch, work, keep)
     lines = state.trace.lines
     scans, truths = slices.seen_from(lines)
@@ -169,6 +171,34 @@ def design_scan(request: DesignRequest, work: Work, keep: Keep, data: DesignInpu
         in_phase=with_phase_of_end(watch.frames, slices.slices[0], state.trace),
         regions=slices.regions,
         around=around,
+    )
+
+
+def design_effort(request: DesignRequest, work: Work) -> Effort:
+    """What `design_scan` will take; the scan is read and calibrated.
+
+    Raises
+    ------
+    UsageError, InputError
+        As the design, before the first line is chosen.
+    """
+    request.record(work)
+    slices = prepared(request, work)
+    return _effort(request, slices, design.design_engine(slices.plan, request.recipe, work.seed), work)
+
+
+def _effort(request: DesignRequest, slices: DesignSlices, engine: DesignEngine, work: Work) -> Effort:
+    start, most, rule = len(slices.start), slices.most, slices.plan
+    return Effort.of(
+        slices.scans[0],
+        slices.scans[0].grid_shape,
+        rule.readouts.kind,
+        request.recipe,
+        (start, most),
+        steps=-(-(most - start) // engine.block) if rule.strategy.needs_posterior else 0,
+        step_draws=getattr(engine.inference.variances, "samples", DRAWS),
+        sharing=len(slices.slices),
+        jobs=min(work.jobs, len(slices.slices)),
     )
 
 

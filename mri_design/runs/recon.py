@@ -26,6 +26,7 @@ from mri_design.evaluation.plots.pictures import ImagePanel, object_top, scale_t
 from mri_design.evaluation.run_folder import PROGRESS, InputFile, RunFolder
 from mri_design.experiment import volume
 from mri_design.experiment.companion_images import CompanionImages, companion_file, companions_over
+from mri_design.experiment.effort import Effort
 from mri_design.experiment.inputs import (
     ALL_SLICES,
     GivenMaps,
@@ -37,6 +38,7 @@ from mri_design.experiment.inputs import (
 )
 from mri_design.experiment.recipe import Recipe
 from mri_design.experiment.reconstruction import Image, check_draws, check_shared, check_size_of_draws
+from mri_design.kinds import KINDS
 from mri_design.model.sparsity import Companion, SharedFrame
 from mri_design.operators.conventions import Chosen
 from mri_design.runs import image_sections
@@ -345,11 +347,28 @@ def reconstruct_scan(slices: volume.Slices, request: ReconRequest, work: Work, k
     if request.calibrated_on is not None and kept.coverage is None:
         kept.coverage = coverage_of(request.calibrated_on, request.others, slices, scan.used, work, scan.recipe)
         kept.write()
+    if left := sum(number not in kept.facts for number in scan.numbers):
+        work.progress.expect(scan.effort(left, one))
     known, images = scan.reconstruct(kept, one)
     scan.report_images(kept.facts)
     if (given := known.given) is not None and given.turned:
         work.progress.warn(phrase("given_turned", slices.numbering.name(known.number), given.name, given.turned))
     return ReconResult(scan=scan, kept=kept, known=known, images=images)
+
+
+def recon_effort(request: ReconRequest, work: Work) -> Effort:
+    """What `reconstruct_scan` will take; the scan is read, and one slice of it calibrated.
+
+    Raises
+    ------
+    UsageError, InputError
+        As the reconstruction, before any slice is reconstructed.
+    """
+    request.record(work)
+    with volume.opened_slices(request.source, request.recipe, work.seed, request.maps) as slices:
+        scan = ScanSlices(slices, request, work)
+        scan.look()
+        return scan.effort(len(scan.numbers))
 
 
 def _of_all(found: Mapping[int, T | None], numbers: Sequence[int]) -> tuple[T, ...]:
@@ -468,6 +487,14 @@ class ScanSlices:
         warn_of_noise(known.scan, self._work.progress)
         warn_of_maps(known.scan, self._work.progress)
         return known
+
+    def effort(self, left: int, one: KnownSlice | None = None) -> Effort:
+        """What the images of ``left`` slices will take, of which ``one`` is calibrated, or else one in the middle."""
+        number = self.numbers[len(self.numbers) // 2]
+        scan, mask = (one or calibrated(self.shared, self.measured(number), neighbour=True)).scan, self.masks[number]
+        kind = KINDS["lines" if mask.ndim == 1 else "plane"] if scan.on_grid else KINDS["radial"]
+        used, jobs = (int(mask.sum()), mask.size), min(self._work.jobs, left)
+        return Effort.of(scan, self.first.grid_shape, kind, self.recipe, used, slices=left, jobs=jobs)
 
     def reconstruct(self, kept: KeptSlices, one: KnownSlice | None) -> tuple[KnownSlice, list[NamedImage]]:
         """Reconstruct what is left, neighbours first: what is known of a slice to show, and its images.

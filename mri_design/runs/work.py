@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mri_design.experiment.stored_designs import Checkpoint, fingerprint
 
 if TYPE_CHECKING:  # most runs have no page
+    from mri_design.experiment.effort import Effort
     from mri_design.runs.live import Live
 
 T = TypeVar("T")
@@ -33,6 +34,8 @@ class Progress:
         Takes a line of text that people should see.
     warn : callable
         Takes a line of text about something that people may not expect.
+    expect : callable
+        Takes the `Effort` of what comes, before the long part of it begins.
     about : callable
         Takes what of its input the run is about, for those who ask how far it is; empty where it is about all.
     """
@@ -40,6 +43,7 @@ class Progress:
     watch: Callable[[str, int, int], None] = _ignored
     say: Callable[[str], None] = _ignored
     warn: Callable[[str], None] = _ignored
+    expect: Callable[[Effort], None] = _ignored
     about: Callable[[str], None] = _ignored
 
     def show(self, label: str, done: int, total: int) -> None:

@@ -10,7 +10,7 @@ from mri_design.experiment.recipe import load_recipe, recipe_schema
 from mri_design.runs.info import describe_images, measured_how
 from mri_design.scan.data import ImageStack
 from mri_design.scan.geometry import SliceGeometry, SourceImage
-from tests.cli.folders import Spawn, order
+from tests.cli.folders import Run, Spawn, order
 
 
 def answer(spawn: Spawn, *words: object) -> dict[str, object]:
@@ -32,6 +32,22 @@ def test_a_design_answers_with_its_lines_and_errors(spawn: Spawn, work: Path, tm
     assert len(found["chosen"]) == 8  # type: ignore[arg-type]
     assert bare or found["chosen"] == order(out)
     assert bare or 0 < float(found["found_relative_error"]) < 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verb", [("design", "--lines", 12), ("recon",)])
+def test_a_dry_run_tells_what_it_would_take_and_writes_nothing(
+    run: Run, work: Path, tmp_path: Path, verb: tuple
+) -> None:
+    name, *options = verb
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path, *work.rglob("*"))}
+    for asked in ([], ["--json"]):
+        told = run(
+            name, "scan.npz", *options, "--recipe", "fast.toml", "--out", tmp_path / "run", "--dry-run", *asked, code=0
+        )
+        assert told.stdout
+    assert json.loads(told.stdout)["mib"] > 0
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path, *work.rglob("*"))}
+    run(name, "24x20", *options, "--out", tmp_path / "run", "--dry-run", code=(2, 3))
 
 
 def test_a_reconstruction_and_its_regions_answer(spawn: Spawn, work: Path, tmp_path: Path) -> None:
