@@ -34,7 +34,7 @@ RECON = "recon phantom:t2w -s input.matrix=64 --mask {folder}/mask.npy"
 COMMANDS = {
     "help": "--help",
     "info of a phantom": "info phantom:t2w",
-    "design of a grid, 64 of 256 lines": "design 256 --lines 64 --out {out}",
+    "design of a grid, 64 of 256 lines": "design 256 --lines 64 --strategy vd-polynomial --out {out}",
     "recon of 32 of 64 lines, no report": RECON + " --no-report --out {out}",
     "recon of 32 of 64 lines": RECON + " --out {out}",
     "demo": "demo --out {out}",
