@@ -47,9 +47,9 @@ SAME = 1.001
 """Errors that differ by less than a thousandth are the same."""
 
 
-def head(data: Path, index: int, side: int = SIDE) -> tuple[Scan, list[int]]:
+def head(data: Path, index: int, side: int = SIDE, coils: int = COILS) -> tuple[Scan, list[int]]:
     """A simulated scan, and its measured lines."""
-    scan = simulated(data / HEADS, [index], simulating(side, coils=COILS), index, "head")[0]
+    scan = simulated(data / HEADS, [index], simulating(side, coils=coils), index, "head")[0]
     return scan, random_lines(scan.prepared.slice_model(0), side * LINES // SIDE, index)
 
 
@@ -87,19 +87,19 @@ def by(checkout: Path, data: Path, weight: float) -> list[Timed]:
 class Bart:
     """A head's samples and maps in BART's files, and the images that it makes of them."""
 
-    def __init__(self, folder: Path, data: Path, index: int) -> None:
-        self.folder, (self.scan, lines) = folder, head(data, index)
+    def __init__(self, folder: Path, data: Path, index: int, coils: int = COILS) -> None:
+        self.folder, (self.scan, lines) = folder, head(data, index, coils=coils)
         folder.mkdir()
         one = self.scan.prepared.slice_model(0)
-        assert one.maps is not None
-        for name, array in {"kspace": np.where(one.grid_samples(lines), one.kspace, 0), "maps": one.maps}.items():
+        maps = np.ones_like(one.kspace) if one.maps is None else one.maps
+        for name, array in {"kspace": np.where(one.grid_samples(lines), one.kspace, 0), "maps": maps}.items():
             for file, content in pair_files(folder / name, array.transpose(2, 1, 0)[:, :, None, :]).items():
                 file.write_bytes(content)
 
-    def __call__(self, weight: float, count: int) -> Timed:
+    def __call__(self, weight: float, count: int, penalty: str = "W:3:0") -> Timed:
         """Processor seconds of `pics` and the error of its image."""
         began, environment = resource.getrusage(resource.RUSAGE_CHILDREN), os.environ | {"OMP_NUM_THREADS": "1"}
-        command = ["bart", "pics", "-S", f"-i{count}", "-R", f"W:3:0:{weight}", "kspace", "maps", "image"]
+        command = ["bart", "pics", "-S", f"-i{count}", "-R", f"{penalty}:{weight}", "kspace", "maps", "image"]
         subprocess.run(command, cwd=self.folder, env=environment, check=True, capture_output=True)
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime

@@ -497,8 +497,8 @@ COEFFICIENTS = 4
 """Sets of one operator's coefficients of every draw that is worked on: of A^-1 b, of P b, their powers, remainders."""
 IN_COILS = 4
 """Images of every coil and draw that is worked on, where readouts are not whole: noise on the grid, its transforms."""
-MADE = 3
-"""Images of every draw beside one operator's noise of all draws, while right-hand sides are made of it."""
+MADE = 5
+"""Images of every draw beside one operator's noise of all draws while it is made, and right-hand sides of it."""
 
 
 def draws_at_once(
