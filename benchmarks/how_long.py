@@ -147,7 +147,7 @@ def measure_spokes(side: int) -> dict[str, float]:
     recipe = load_recipe(None).replacing("input", matrix=side).replacing("design", encoding="radial")
     found = dict[str, float]()
     for name, method in (("image", "mean"), ("MAP", "map")):
-        one = recipe.replacing("reconstruction", method=method).with_strategy("golden-angle")
+        one = recipe.replacing("reconstruction", method=method).with_strategy("golden")
         request = DesignRequest("phantom:t2w", one, 32)
         design_scan(DesignRequest("phantom:t2w", one.replacing("input", matrix=48), 8), Work(), Keep())
         found[f"{name}, s"] = timed(lambda request=request: design_scan(request, Work(), Keep()))[0]
