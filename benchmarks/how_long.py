@@ -72,8 +72,8 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return spent() - began, made
 
 
-def written(folder: Path, data: Path, row: str) -> tuple[Path, np.ndarray, np.ndarray]:
-    """A file of k-space whose maps are not known, the mask, and k-space (slice, coil, ky, kx)."""
+def write(folder: Path, data: Path, row: str) -> None:
+    """Files of k-space (slice, coil, ky, kx) whose maps are not known, and of the mask."""
     side, coils, kind, slices = ROWS[row]
     recipe = load_recipe(None).replacing("input", matrix=side).replacing("simulation", coils=coils)
     scan = load_scan(str(data / HEADS), recipe, 0)
@@ -88,7 +88,7 @@ def written(folder: Path, data: Path, row: str) -> tuple[Path, np.ndarray, np.nd
     else:
         weights = np.maximum(1 - away, 0.02) ** 3 * ~mask
         mask[rng.choice(side, side // 4 - int(mask.sum()), replace=False, p=weights / weights.sum())] = True
-    return folder / "scan.npz", mask, kspace
+    np.save(folder / "mask.npy", mask)
 
 
 def ours(source: str, recipe: Recipe, mask: np.ndarray | None, slices: int) -> None:
@@ -104,7 +104,11 @@ def measure(row: str, data: Path) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         if kind == "radial":
             return measure_spokes(side)
-        file, mask, kspace = written(Path(folder), data, row)
+        words = [sys.executable, __file__, str(data), "--one", row, "--write", folder]
+        subprocess.run(words, check=True, capture_output=True)  # whose memory is its own
+        with np.load(Path(folder, "scan.npz")) as stored:
+            kspace = stored["kspace"]
+        file, mask = Path(folder, "scan.npz"), np.load(Path(folder, "mask.npy"))
         recipe, found = load_recipe(None), dict[str, float]()
         if kind == "plane":
             recipe = recipe.replacing("design", encoding="plane")
@@ -290,10 +294,13 @@ if __name__ == "__main__":
     parser.add_argument("data", type=Path)
     parser.add_argument("--rows", help="some of them, with semicolons between")
     parser.add_argument("--one", help="print one row of this process")
+    parser.add_argument("--write", type=Path, help="write the files of a row to this folder")
     parser.add_argument("--tv", action="store_true", help="MAP beside BART's total variation")
     asked = parser.parse_args()
     with threadpool_limits(1):
-        if asked.one:
+        if asked.write:
+            write(asked.write, asked.data, asked.one)
+        elif asked.one:
             print(json.dumps(measure(asked.one, asked.data)))
         elif asked.tv:
             total_variation(asked.data)
