@@ -5,8 +5,9 @@
 runs both versions in turns, each in processes of its own, and leaves images.csv, steps.csv and the tables of README.md
 in results/speed. CHECKOUT is a working tree of the version to compare with (`git worktree add CHECKOUT COMMIT`).
 Seconds are those of the processor. Every turn has a seed of its own for the variances; medians over turns.
-``--quick`` is a smoke run on a toy; ``--threads`` measures alone whether two threads of a process make two images
-faster than one (threads.csv), by the clock: it needs two cores that nothing else uses.
+``--totals`` compares totals of variances with those of 400 plain draws (totals.csv), ``--targets`` collects targets.csv
+from the tables. ``--quick`` is a smoke run on a toy; ``--threads`` measures alone whether two threads of a process make
+two images faster than one (threads.csv), by the clock: it needs two cores that nothing else uses.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from parts.pages import put_conditions, put_table
+from parts.pages import Kept, put_conditions, put_table
 from parts.timed import CASES, PHANTOM, timed
 from threadpoolctl import threadpool_limits
 
 import mri_design as md
-from mri_design.evaluation.tables import Row, write_csv
+from mri_design.evaluation.tables import Row, read_csv_texts, write_csv
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.reconstruction import reconstruct_prepared
 
@@ -37,6 +38,16 @@ DESIGNS = {
     "256 x 256, 8 coils": (256, 8, 32, 44),
     "256 x 256, 16 coils": (256, 16, 32, 44),
 }
+IMAGE_TARGETS = {
+    "head, 256": 0.75,
+    "8 coils, 256": 0.52,
+    "16 coils, 256": 0.62,
+    "32 coils, 256": 0.40,
+    "raw head, 8 coils, plane": 0.55,
+}
+LOCAL_TARGETS = {"head, 128": 2.5, "phantom, 128": 4, "head, 256": 4, "low field, 256": 4}
+MAP_TARGETS = {"head, 256": 0.30, "8 coils, 256": 0.20, "12 spirals, 128": 0.7}
+TOTALS = ("head, 128", "phantom, 128", "head, 256", "low field, 256", "8 coils, 256", "32 spokes, 128")
 QUICK_DESIGNS = {"32 x 32, one coil": (32, 1, 8, 10)}
 
 
@@ -127,6 +138,42 @@ def threads_row(matrix: int, coils: int, turns: int) -> Row:
     return {"two images": case, "one after the other, s": one, "two threads, s": two, "ratio": one / two, "same": same}
 
 
+def total_row(case: str, checkouts: Mapping[str, Path], data: Path, draws: int) -> Row:
+    """How far the total of an image's variances is from that of many plain draws of the same posterior, in percent."""
+    row: dict[str, object] = {"case": case, "draws": draws}
+    for name, checkout in checkouts.items():
+        found = timed(checkout, "total", case, draws, data)
+        row[f"total off by, %, {name}"] = 100 * float(str(found["over"]))
+        row[f"standard error, %, {name}"] = 100 * float(str(found["scatter"]))
+    return row
+
+
+def put_targets(out: Path) -> None:
+    """Rows of targets.csv from the tables, and the table of all targets on the page."""
+    kept = Kept.at(out / "targets.csv", "what")
+
+    def put(what: str, most: float, measured: float, unit: str = "times") -> None:
+        kept.put({"what": what, "target": f"<= {most:g}", "measured": f"{measured:.3g}", "unit": unit,
+                  "met": "yes" if measured <= most else "no"})  # fmt: skip
+
+    images = {row["case"]: row for row in read_csv_texts(out / "images.csv")}
+    steps = {row["design"]: row for row in read_csv_texts(out / "steps.csv")}
+    totals = read_csv_texts(out / "totals.csv")
+    for case, most in IMAGE_TARGETS.items():
+        put(f"default image over before, {case}", most, float(images[case]["here / there"]))
+    for case, most in LOCAL_TARGETS.items():
+        put(f"default image over `local`, {case}", most, float(images[case]["default / local, here"]))
+    for case, most in MAP_TARGETS.items():
+        put(f"MAP over before, {case}", most, float(images[case]["MAP, here / there"]))
+    for case in ("256 x 256, 8 coils", "256 x 256, 16 coils"):
+        put(f"design step over before, {case}", 0.7, float(steps[case]["here / there"]))
+    worst = max(abs(float(row["error, change in %"])) for row in images.values())
+    put("error of default images, mean change, the largest of all cases", 0.5, worst, "%")
+    off = max(abs(float(row["total off by, %, here"])) for row in totals)
+    put(f"totals of variances against plain draws at 1e-6, the largest of {len(totals)} images", 2, off, "%")
+    put_table(out / "README.md", "Targets", list(kept.rows.values()))
+
+
 def revision(checkout: Path) -> str:
     """The commit that a checkout stands at, with a mark where files differ from it."""
     command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude", "*"]
@@ -143,13 +190,22 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3, help="turns, each with a seed of its own")
     parser.add_argument("--quick", action="store_true", help="a smoke run on a toy")
     parser.add_argument("--threads", action="store_true", help="two images in one thread and in two, and nothing else")
+    parser.add_argument("--totals", action="store_true", help="totals of variances against plain draws, and no more")
+    parser.add_argument("--targets", action="store_true", help="collect targets.csv from the tables, and no more")
     chosen = parser.parse_args()
+    if chosen.targets:
+        return put_targets(chosen.out)
     if chosen.threads:
         cases = [(32, 1)] if chosen.quick else [(128, 1), (128, 8)]
         rows = [threads_row(*case, 1 if chosen.quick else chosen.turns) for case in cases]
         write_csv(chosen.out / "threads.csv", rows)
         return put_table(chosen.out / "README.md", "Threads", rows, None, dict.fromkeys(rows[0], ".3g"))
     checkouts = {"here": HERE} | ({} if chosen.against is None else {"there": chosen.against})
+    if chosen.totals:
+        cases, draws = (["toy"], 8) if chosen.quick else (TOTALS, 400)
+        rows = [total_row(case, checkouts, chosen.data, draws) for case in cases]
+        write_csv(chosen.out / "totals.csv", rows)
+        return put_table(chosen.out / "README.md", "Totals of variances", rows, None, dict.fromkeys(rows[0], ".3g"))
     turns = 1 if chosen.quick else chosen.turns
     images, steps = [], []
     for case in ["toy"] if chosen.quick else [name for name in CASES if name != "toy"]:
