@@ -92,7 +92,7 @@ def image_row(case: str, checkouts: Mapping[str, Path], data: Path, turns: int) 
             "largest": max(changes("error"), key=abs),
             "variances, change in %": statistics.mean(changes("variance")),
         }
-    return row
+    return rounded(row)
 
 
 def design_row(name: str, case: tuple[int, int, int, int], checkouts: Mapping[str, Path], turns: int) -> Row:
@@ -108,7 +108,12 @@ def design_row(name: str, case: tuple[int, int, int, int], checkouts: Mapping[st
     if len(checkouts) > 1:
         row["here / there"] = float(str(row["ms a step, here"])) / float(str(row["ms a step, there"]))
         row["same lines"] = found["here"][0]["lines"] == found["there"][0]["lines"]
-    return row
+    return rounded(row)
+
+
+def rounded(row: Row) -> Row:
+    """Numbers to three digits."""
+    return {name: f"{value:.3g}" if isinstance(value, float) else value for name, value in row.items()}
 
 
 def threads_row(matrix: int, coils: int, turns: int) -> Row:
@@ -188,6 +193,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data/mri"), help="folder of the scans")
     parser.add_argument("--out", type=Path, default=HERE / "results/speed", help="folder for the results")
     parser.add_argument("--turns", type=int, default=3, help="turns, each with a seed of its own")
+    parser.add_argument("--cases", nargs="*", help="rows of both tables that are measured anew; all by default")
     parser.add_argument("--quick", action="store_true", help="a smoke run on a toy")
     parser.add_argument("--threads", action="store_true", help="two images in one thread and in two, and nothing else")
     parser.add_argument("--totals", action="store_true", help="totals of variances against plain draws, and no more")
@@ -207,18 +213,17 @@ def main() -> None:
         write_csv(chosen.out / "totals.csv", rows)
         return put_table(chosen.out / "README.md", "Totals of variances", rows, None, dict.fromkeys(rows[0], ".3g"))
     turns = 1 if chosen.quick else chosen.turns
-    images, steps = [], []
-    for case in ["toy"] if chosen.quick else [name for name in CASES if name != "toy"]:
-        images.append(image_row(case, checkouts, chosen.data, turns))
-        sys.stderr.write(f"... {case}\n")
-    for name, case in (QUICK_DESIGNS if chosen.quick else DESIGNS).items():
-        steps.append(design_row(name, case, checkouts, turns))
-        sys.stderr.write(f"... {name}\n")
-    chosen.out.mkdir(parents=True, exist_ok=True)
+    images, steps = Kept.at(chosen.out / "images.csv", "case"), Kept.at(chosen.out / "steps.csv", "design")
+    designs = QUICK_DESIGNS if chosen.quick else DESIGNS
+    for case in chosen.cases or (["toy"] if chosen.quick else [name for name in CASES if name != "toy"]):
+        if case in CASES:
+            images.put(image_row(case, checkouts, chosen.data, turns))
+    for name in chosen.cases or designs:
+        if name in designs:
+            steps.put(design_row(name, designs[name], checkouts, turns))
     page = chosen.out / "README.md"
-    for heading, file, rows in (("Images", "images.csv", images), ("Steps of designs", "steps.csv", steps)):
-        write_csv(chosen.out / file, rows)
-        put_table(page, heading, rows, None, {name: ".3g" for row in rows for name in row})
+    for heading, kept in (("Images", images), ("Steps of designs", steps)):
+        put_table(page, heading, list(kept.rows.values()))
     commits = "".join(f"; {name} is commit {revision(checkout)}" for name, checkout in checkouts.items())
     put_conditions(page, "mri-design", "numpy", "scipy", "numba", also=f"{commits}; {turns} turns")
 

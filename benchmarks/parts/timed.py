@@ -52,7 +52,6 @@ CASES = {
     "toy": ("phantom:t2w:0", 32, 1, "lines"),
 }
 """By name: source and image, sides of the grid, coils, and what is measured."""
-WARM, WARM_COILS = "head, 128", "8 coils, 128"
 SHOTS = {"radial": 32, "spiral": 12}
 AT_ONCE = 8
 """Draws solved side by side."""
@@ -188,7 +187,8 @@ def image(case: str, seed: int, data: Path) -> None:
 
     with threadpool_limits(1):
         _, matrix, coils, kind = CASES[case]
-        measure((WARM if coils == 1 else WARM_COILS) if kind == "lines" and matrix != 32 else case)
+        alike = {"lines": "head, 128" if coils == 1 else "8 coils, 128", "plane": "plane, 128", "radial": case}
+        measure(case if matrix == 32 else alike.get(kind, "32 spokes, 128"))
         print(json.dumps(measure(case)))
 
 
