@@ -5,9 +5,9 @@
 runs both versions in turns, each in processes of its own, and leaves images.csv, steps.csv and the tables of README.md
 in results/speed. CHECKOUT is a working tree of the version to compare with (`git worktree add CHECKOUT COMMIT`).
 Seconds are those of the processor. Every turn has a seed of its own for the variances; medians over turns.
-``--totals`` compares totals of variances with those of 400 plain draws (totals.csv), ``--targets`` collects targets.csv
-from the tables. ``--quick`` is a smoke run on a toy; ``--threads`` measures alone whether two threads of a process make
-two images faster than one (threads.csv), by the clock: it needs two cores that nothing else uses.
+``--totals`` compares totals of variances with those of 400 plain draws (totals.csv); ``--targets`` writes the page and
+targets.csv anew from the tables. ``--quick`` is a smoke run on a toy; ``--threads`` measures alone whether two threads
+of a process make two images faster than one (threads.csv), by the clock: it needs two cores that nothing else uses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import argparse
 import statistics
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,15 +37,21 @@ DESIGNS = {
     "256 x 256, 8 coils": (256, 8, 32, 44),
     "256 x 256, 16 coils": (256, 16, 32, 44),
 }
-IMAGE_TARGETS = {
-    "head, 256": 0.75,
-    "8 coils, 256": 0.52,
-    "16 coils, 256": 0.62,
-    "32 coils, 256": 0.40,
-    "raw head, 8 coils, plane": 0.55,
-}
-LOCAL_TARGETS = {"head, 128": 2.5, "phantom, 128": 4, "head, 256": 4, "low field, 256": 4}
-MAP_TARGETS = {"head, 256": 0.30, "8 coils, 256": 0.20, "12 spirals, 128": 0.7}
+IMAGE_TARGETS = (
+    (
+        "here / there",
+        "default image over before",
+        {"head, 256": 0.75, "8 coils, 256": 0.52, "16 coils, 256": 0.62, "32 coils, 256": 0.40}
+        | {"raw head, 8 coils, plane": 0.55},
+    ),
+    (
+        "default / local, here",
+        "default image over `local`",
+        {"head, 128": 2.5, "phantom, 128": 4, "head, 256": 4, "low field, 256": 4},
+    ),
+    ("MAP, here / there", "MAP over before", {"head, 256": 0.30, "8 coils, 256": 0.20, "12 spirals, 128": 0.7}),
+)
+"""Columns of images.csv, the words for them, and what is wanted of which case."""
 TOTALS = ("head, 128", "phantom, 128", "head, 256", "low field, 256", "8 coils, 256", "32 spokes, 128")
 QUICK_DESIGNS = {"32 x 32, one coil": (32, 1, 8, 10)}
 
@@ -152,30 +158,35 @@ def total_row(case: str, checkouts: Mapping[str, Path], data: Path, draws: int) 
     return row
 
 
-def put_targets(out: Path) -> None:
-    """Rows of targets.csv from the tables, and the table of all targets on the page."""
-    kept = Kept.at(out / "targets.csv", "what")
+def put_page(out: Path) -> None:
+    """The tables of the page, and rows of targets.csv, from what has been measured."""
+    page, targets = out / "README.md", Kept.at(out / "targets.csv", "what")
+    images, steps, totals = (
+        {row[key]: row for row in read_csv_texts(out / file)} if (out / file).is_file() else {}
+        for file, key in (("images.csv", "case"), ("steps.csv", "design"), ("totals.csv", "case"))
+    )
 
-    def put(what: str, most: float, measured: float, unit: str = "times") -> None:
-        kept.put({"what": what, "target": f"<= {most:g}", "measured": f"{measured:.3g}", "unit": unit,
-                  "met": "yes" if measured <= most else "no"})  # fmt: skip
+    def put(what: str, most: float, rows: Sequence[Mapping[str, str]], column: str, unit: str = "times") -> None:
+        found = [abs(float(row[column])) for row in rows if row.get(column)]
+        if found:
+            met = "yes" if max(found) <= most else "no"
+            given: Row = {"what": what, "target": f"<= {most:g}", "measured": f"{max(found):.3g}", "unit": unit}
+            targets.put({**given, "met": met})
 
-    images = {row["case"]: row for row in read_csv_texts(out / "images.csv")}
-    steps = {row["design"]: row for row in read_csv_texts(out / "steps.csv")}
-    totals = read_csv_texts(out / "totals.csv")
-    for case, most in IMAGE_TARGETS.items():
-        put(f"default image over before, {case}", most, float(images[case]["here / there"]))
-    for case, most in LOCAL_TARGETS.items():
-        put(f"default image over `local`, {case}", most, float(images[case]["default / local, here"]))
-    for case, most in MAP_TARGETS.items():
-        put(f"MAP over before, {case}", most, float(images[case]["MAP, here / there"]))
+    for column, what, wanted in IMAGE_TARGETS:
+        for case, most in wanted.items():
+            put(f"{what}, {case}", most, [images.get(case, {})], column)
     for case in ("256 x 256, 8 coils", "256 x 256, 16 coils"):
-        put(f"design step over before, {case}", 0.7, float(steps[case]["here / there"]))
-    worst = max(abs(float(row["error, change in %"])) for row in images.values())
-    put("error of default images, mean change, the largest of all cases", 0.5, worst, "%")
-    off = max(abs(float(row["total off by, %, here"])) for row in totals)
-    put(f"totals of variances against plain draws at 1e-6, the largest of {len(totals)} images", 2, off, "%")
-    put_table(out / "README.md", "Targets", list(kept.rows.values()))
+        put(f"step of a design over before, {case}", 0.7, [steps.get(case, {})], "here / there")
+    every = list(images.values())
+    put(f"error of default images, mean change, largest of {len(every)}", 0.5, every, "error, change in %", "%")
+    off = list(totals.values())
+    what = f"totals of variances against 400 plain draws at 1e-6, largest of {len(off)} images"
+    put(what, 2, off, "total off by, %, here", "%")
+    tables = {"Images": images, "Steps of designs": steps, "Totals of variances": totals}
+    for heading, rows in tables.items():
+        put_table(page, heading, list(rows.values()))
+    put_table(page, "Targets", list(targets.rows.values()))
 
 
 def revision(checkout: Path) -> str:
@@ -196,10 +207,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smoke run on a toy")
     parser.add_argument("--threads", action="store_true", help="two images in one thread and in two, and nothing else")
     parser.add_argument("--totals", action="store_true", help="totals of variances against plain draws, and no more")
-    parser.add_argument("--targets", action="store_true", help="collect targets.csv from the tables, and no more")
+    parser.add_argument("--targets", action="store_true", help="write the page and targets.csv anew from the tables")
     chosen = parser.parse_args()
     if chosen.targets:
-        return put_targets(chosen.out)
+        return put_page(chosen.out)
     if chosen.threads:
         cases = [(32, 1)] if chosen.quick else [(128, 1), (128, 8)]
         rows = [threads_row(*case, 1 if chosen.quick else chosen.turns) for case in cases]
@@ -208,9 +219,10 @@ def main() -> None:
     checkouts = {"here": HERE} | ({} if chosen.against is None else {"there": chosen.against})
     if chosen.totals:
         cases, draws = (["toy"], 8) if chosen.quick else (TOTALS, 400)
-        rows = [total_row(case, checkouts, chosen.data, draws) for case in cases]
-        write_csv(chosen.out / "totals.csv", rows)
-        return put_table(chosen.out / "README.md", "Totals of variances", rows, None, dict.fromkeys(rows[0], ".3g"))
+        kept = Kept.at(chosen.out / "totals.csv", "case")
+        for case in cases:
+            kept.put(rounded(total_row(case, checkouts, chosen.data, draws)))
+        return put_page(chosen.out)
     turns = 1 if chosen.quick else chosen.turns
     images, steps = Kept.at(chosen.out / "images.csv", "case"), Kept.at(chosen.out / "steps.csv", "design")
     designs = QUICK_DESIGNS if chosen.quick else DESIGNS
@@ -220,11 +232,9 @@ def main() -> None:
     for name in chosen.cases or designs:
         if name in designs:
             steps.put(design_row(name, designs[name], checkouts, turns))
-    page = chosen.out / "README.md"
-    for heading, kept in (("Images", images), ("Steps of designs", steps)):
-        put_table(page, heading, list(kept.rows.values()))
+    put_page(chosen.out)
     commits = "".join(f"; {name} is commit {revision(checkout)}" for name, checkout in checkouts.items())
-    put_conditions(page, "mri-design", "numpy", "scipy", "numba", also=f"{commits}; {turns} turns")
+    put_conditions(chosen.out / "README.md", "mri-design", "numpy", "scipy", "numba", also=f"{commits}; {turns} turns")
 
 
 if __name__ == "__main__":
