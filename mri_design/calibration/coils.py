@@ -407,7 +407,10 @@ def compression(
     require_counts(least=1, most=n_coils, **{"virtual coils": n_coils if count is None else count})
     energies, pixels, noise = np.zeros((n_coils, n_coils), np.complex128), 0.0, 0.0
     for number, stack in enumerate(kspace):
-        inside = _next_to_centre(measured_samples(stack), square, of_maps=maps is not None)
+        measured = measured_samples(stack)
+        if not measured.any():
+            continue
+        inside = _next_to_centre(measured, square, of_maps=maps is not None)
         seen = to_image(np.where(inside, stack, 0))
         strength = np.linalg.norm(seen, axis=0).astype(np.float64)
         pixels += float(strength.sum() ** 2 / (np.vdot(strength, strength) or 1))

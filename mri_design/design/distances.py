@@ -37,6 +37,8 @@ COLUMNS = 8
 """Image columns whose variances are summed."""
 IMAGINARY = 8.0
 """By how much more precise the imaginary part counts than the real one, after the phase, where the phase is certain."""
+WIDEST = 300.0
+"""Ratio of the largest to the least pivot of a Cholesky factor beyond which single precision is not enough."""
 STEEPEST = 64.0
 """Largest power of a density."""
 
@@ -128,16 +130,16 @@ class Column:
 def precision_total(precision: Numbers) -> float:
     """Trace of the inverse of a real symmetric matrix, of which the lower half counts; infinite if it is indefinite.
 
-    Single precision tells masks apart; where it finds a matrix indefinite that is not, double does.
+    Single precision tells masks apart; where it finds a matrix near one that has no inverse, double does.
     """
-    for each in (precision, precision.astype(np.float64)):
-        potrf, trtri = scipy.linalg.get_lapack_funcs(("potrf", "trtri"), (each,))
-        factor, failed = potrf(each.T, lower=0)  # in the memory order of LAPACK
-        if not failed:
-            inverse, failed = trtri(factor, lower=0, overwrite_c=1)
-        if not failed:
-            return float(np.sum(np.square(inverse, out=inverse), dtype=np.float64))
-    return float("inf")
+    potrf, trtri = scipy.linalg.get_lapack_funcs(("potrf", "trtri"), (precision,))
+    factor, failed = potrf(precision.T, lower=0)  # in the memory order of LAPACK
+    diagonal = np.diagonal(factor)
+    if precision.dtype == np.float32 and (failed or diagonal.max() > WIDEST * diagonal.min()):
+        return precision_total(precision.astype(np.float64))
+    if not failed:
+        inverse, failed = trtri(factor, lower=0, overwrite_c=1)
+    return float("inf") if failed else float(np.sum(np.square(inverse, out=inverse), dtype=np.float64))
 
 
 def totals_after(posterior: GaussianPosterior, masks: Sequence[Sequence[int]], columns: int = COLUMNS) -> Numbers:

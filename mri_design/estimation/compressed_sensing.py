@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 import pywt
 
-from mri_design.errors import InputError
+from mri_design.errors import InputError, positive_number, require_choice
 from mri_design.model.slice import SliceModel
 from mri_design.operators import kernels
 from mri_design.operators.base import Array, LinearOperator
@@ -59,7 +59,7 @@ def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: f
     Raises
     ------
     InputError
-        For shots.
+        For shots, another method, or a weight that is not positive.
 
     Notes
     -----
@@ -69,6 +69,8 @@ def textbook(slice_model: SliceModel, lines: Chosen, method: Textbook, weight: f
     if not slice_model.candidates.kind.on_grid:
         got = "samples along a trajectory"
         raise InputError(f"method {method}", got, "lines, or samples of a plane", "Use mean, map or least-squares.")
+    require_choice(TEXTBOOK, method=method)
+    positive_number("weight", weight)
     measurement = slice_model.measurement(lines)
     plain = measurement.adjoint(slice_model.acquire(lines))
     scale = float(np.abs(plain).max()) or 1.0

@@ -123,8 +123,9 @@ def calibrate(
 def _compressed(scan: KSpaceData, used: KSpaceData, recipe: Recipe, n_coils: int) -> tuple[KSpaceData, Array]:
     """A scan of white coils with virtual coils by the recipe, and the matrix that combines them.
 
-    Samples of a calibration scan decide, if there is one, else those that are used. A number of coils leaves all where
-    fewer would not tell two sets of maps apart; what the noise decides keeps those.
+    Of a stated number samples of a calibration scan decide, if there is one, else those that are used; it leaves all
+    coils where fewer would not tell two sets of maps apart. By noise those that are used decide, and all coils stay
+    where these show no signal, or fewer leave out too much.
 
     Raises
     ------
@@ -138,13 +139,23 @@ def _compressed(scan: KSpaceData, used: KSpaceData, recipe: Recipe, n_coils: int
         return scan, np.eye(count)
     if stated != "auto" and recipe.coils.method != "espirit" and estimates_own_maps(scan) and folds(used):
         return scan.known(combined=(count, count, 0.0, 0.0)), np.eye(count)
-    found = compression(
-        used.kspace if scan.calibration is None else scan.calibration,
-        scan.noise_variance or 1.0,
-        None if stated == "auto" else stated,
-        square=KINDS[recipe.design.encoding].square,
-        maps=scan.coil_maps,
-    )
+    by_noise = stated == "auto"
+    try:
+        found = (
+            compression(  # a calibration scan has units of its own: it knows directions, not what is above the noise
+                used.kspace if by_noise or scan.calibration is None else scan.calibration,
+                scan.noise_variance or 1.0,
+                None if isinstance(stated, str) else stated,
+                square=KINDS[recipe.design.encoding].square,
+                maps=scan.coil_maps,
+            )
+        )
+    except InputError:
+        if not by_noise:
+            raise
+        return scan, np.eye(count)
+    if by_noise and len(found.matrix) == count:
+        return scan, np.eye(count)
     made = replace(mixed_coils(scan, found.matrix), mixing=_after(found.matrix, scan))
     return made.known(combined=(count, len(found.matrix), found.lost, found.left_out)), found.matrix
 

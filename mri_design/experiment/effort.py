@@ -163,11 +163,11 @@ class Effort:
         return (PROGRAM + image * (max(counts) + data)) / MIB
 
     def _products(self, cost: Cost, draws: float, what: str) -> float:
-        return cost.products[self.coils > 1] * draws * (OF_SHOTS[what] if self.kind.sort == "shots" else 1)
+        return cost.products[self.coils > 1] * draws * (1 if self.kind.on_grid else OF_SHOTS[what])
 
     def _product_seconds(self, cost: Cost) -> float:
         """Of one product and what goes with it."""
-        pixels, coils = self.grid[0] * self.grid[1], self.coils * (SHOTS if self.kind.sort == "shots" else 1)
+        pixels, coils = self.grid[0] * self.grid[1], self.coils * (1 if self.kind.on_grid else SHOTS)
         return 1e-9 * pixels * (cost.of_image + cost.of_coil * coils) * (pixels / SIDE**2) ** CACHE
 
 

@@ -307,7 +307,7 @@ class CoilRecipe(Settings):
         espirit uses 24 centre lines at most; auto:16 or espirit:16 at most 16, and a design begins with these.
     coil_compression : {"auto", "none"} or int
         Virtual coils into which the scan's are combined, slice by slice; reports say what is left out. auto: of
-        more than 12 coils as many as leave out less than the noise; none: all coils stay as they are.
+        more than 12 coils as few as leave out less than a quarter of the noise; none: all coils stay as they are.
     """
 
     maps: str = setting(

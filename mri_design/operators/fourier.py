@@ -52,8 +52,8 @@ class SpectralFilter:
         and what the filter gives there is left out.
     other : real array of that shape, optional
         On Fourier coefficients w the filter is ``response(k) w(k) + other(k) conj(w(-k))``: real-linear.
-    turn : complex array of that shape, optional
-        Of modulus one: images are multiplied by its conjugate before, and by itself after.
+    turn : array of that shape, optional
+        Images are multiplied by its conjugate before, and by itself after: a phase, a scale, or both.
     """
 
     def __init__(self, response: Array, other: Array | None = None, turn: Array | None = None) -> None:

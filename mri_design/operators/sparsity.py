@@ -82,8 +82,9 @@ class FiniteDifferences(InPlace):
         return self.circulant_spectrum()
 
     def gram_diagonal(self, weights: Array) -> Array | None:
-        along_y, along_x = np.broadcast_to(weights, self.out_shape)
-        return np.asarray(along_y + np.roll(along_y, 1, 0) + along_x + np.roll(along_x, 1, 1))
+        each = np.broadcast_to(weights, self.out_shape)
+        ends = (w + np.roll(w, 1, axis) for axis, w in enumerate(each) if self.in_shape[axis] > 1)
+        return np.asarray(sum(ends, np.zeros(self.in_shape, dtype=each.dtype)))
 
     def scaled_weights(self, weights: Array, scale: Array) -> Array:
         return np.asarray(weights * (scale * self._next(scale)))

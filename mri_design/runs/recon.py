@@ -492,7 +492,7 @@ class ScanSlices:
         """What the images of ``left`` slices will take, of which ``one`` is calibrated, or else one in the middle."""
         number = self.numbers[len(self.numbers) // 2]
         scan, mask = (one or calibrated(self.shared, self.measured(number), neighbour=True)).scan, self.masks[number]
-        kind = KINDS["lines" if mask.ndim == 1 else "plane"] if scan.on_grid else KINDS["radial"]
+        kind = KINDS["lines" if mask.ndim == 1 else "plane"] if scan.on_grid else KINDS["readouts"]
         used, jobs = (int(mask.sum()), mask.size), min(self._work.jobs, left)
         return Effort.of(scan, self.first.grid_shape, kind, self.recipe, used, slices=left, jobs=jobs)
 

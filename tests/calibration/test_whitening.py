@@ -221,3 +221,32 @@ def test_samples_as_the_scanner_measured_them_cannot_be_had_from_virtual_coils()
 def test_refuses_more_virtual_coils_than_there_are_and_what_is_no_number(count: object) -> None:
     with refused("coils.coil_compression"):
         md.calibrate(scan(), md.Recipe.of({"coils": {"coil_compression": count}}))
+
+
+def many_coils(noise: float) -> md.KSpaceData:
+    return replace(undersampled(16)[0], noise_variance=noise)
+
+
+@pytest.mark.parametrize("noise", [1e-12, 1e6])
+def test_where_noise_is_next_to_nothing_or_hides_the_signal_all_coils_stay(noise: float) -> None:
+    made = md.calibrate(many_coils(noise), md.Recipe(), measured=undersampled(16)[1])
+    assert made.n_coils == 16 and made.provenance.combined is None
+
+
+def test_the_units_of_a_prescan_do_not_decide_how_many_coils_there_are() -> None:
+    data, lines = undersampled(16)
+    data = replace(data, noise_variance=scan().noise_variance)
+    counts = [
+        md.calibrate(replace(data, calibration=gain * data.kspace), md.Recipe(), measured=lines).n_coils
+        for gain in (1, 1e-3, 1e3)
+    ]
+    assert counts[0] < 16 and counts == [counts[0]] * 3
+
+
+def test_a_slice_without_samples_has_no_say_in_virtual_coils() -> None:
+    kspace = undersampled(16)[0].kspace
+    both = np.concatenate([kspace, np.zeros_like(kspace)])
+    one, other = (compression(each, scan().noise_variance) for each in (kspace, both))
+    np.testing.assert_allclose(one.matrix, other.matrix)
+    with refused("kspace"):
+        compression(np.zeros_like(kspace), 1.0)

@@ -61,6 +61,14 @@ def test_diagonals_and_scaled_weights_are_those_of_dense_matrices(name):
     np.testing.assert_allclose(found, np.einsum("ij,jk,ik->i", B, V, B), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(1, 6), (6, 1), (1, 1), (2, 3)])
+def test_a_side_of_one_pixel_has_no_differences(shape):
+    B = FiniteDifferences(shape)
+    dense, weights = B.to_dense().real, np.random.default_rng(4).uniform(1, 2, B.out_shape)
+    exact = np.diag(dense.T @ (weights.ravel()[:, None] * dense))
+    np.testing.assert_allclose(B.gram_diagonal(weights).ravel(), exact, atol=1e-12)
+
+
 def test_the_measurement_has_the_nearest_circulant_between_the_diagonals():
     """Sites on pixels alone: T^H A T less its own part that is no circulant has the same Fourier diagonal."""
     rng = np.random.default_rng(2)

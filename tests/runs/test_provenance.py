@@ -84,7 +84,12 @@ def test_of_a_centre_there_are_words_where_a_user_has_to_know_of_it(centre: Cent
 def test_what_was_left_out_is_known_and_a_series_that_was_asked_for_is_no_news() -> None:
     series = {"repetition": (0, (0, 1))}
     scan = SCAN.known(
-        left_out=LEFT_OUT, series=series, slice=(2, 5), doubted_lines=(3, 5), dead_coils=(1,), combined=(8, 4, 0.01, 0.2)
+        left_out=LEFT_OUT,
+        series=series,
+        slice=(2, 5),
+        doubted_lines=(3, 5),
+        dead_coils=(1,),
+        combined=(8, 4, 0.01, 0.2),
     )
     assert list(left_out(scan)) == [*LEFT_OUT, "repetition", "lines_of_noise"]
     assert all(phrase(code, *facts) for code, facts in READ_AS.items())
