@@ -157,8 +157,8 @@ def scaled_circulant_inverse(
     The convolution spreads some of what was measured to frequencies that were not. Where there is little noise, sites
     hold these by far less than that, and steps there would be too short to lead anywhere. So the circulant of the image
     itself is made, too, and the P of larger volume is taken. For the circulant nearest to T^H A T, which ours is near,
-    tr(P A) is the number of unknowns; the larger det P, up to det A^-1, the nearer P A is to the identity (I. Kaporin, Numer. Linear
-    Algebra Appl. 1 (1994) 179-210).
+    tr(P A) is the number of unknowns; the larger det P, up to det A^-1, the nearer P A is to the identity (I. Kaporin,
+    Numer. Linear Algebra Appl. 1 (1994) 179-210).
     """
     straight = measurement.circulant_spectrum()
     if straight is None or len(measurement.in_shape) != 2:
