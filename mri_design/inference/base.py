@@ -23,7 +23,7 @@ from mri_design.errors import (
     require_random,
     require_working,
 )
-from mri_design.model.circulant import circulant_inverse
+from mri_design.model.circulant import ONCE, circulant_inverse
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock, require_model
 from mri_design.model.posterior import (
     GaussianPosterior,
@@ -140,8 +140,6 @@ def require_fit(start: WarmStart, model: GeneralizedLinearModel) -> None:
             raise InputError(named, f"shape {np.shape(z)}", f"{block.site_shape}")
 
 
-ONCE = 1.01
-"""How often a wave is measured at most where each is measured once, but for rounding."""
 SELDOM = 0.1
 """Waves measured more seldom than that are taken to be measured so often: they hold noise."""
 

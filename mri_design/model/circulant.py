@@ -140,13 +140,26 @@ def mirrored(spectrum: Array) -> Array:
 
 EVENED = 0.3
 """Power of a pixel's site precisions in its scale: 1/4 takes the fewest iterations in inference, 3/8 at a MAP image."""
+ONCE = 1.01
+"""How often a wave is measured at most where each is measured once, but for rounding."""
 FLOOR = float(np.finfo(np.float32).tiny)
 
 
 def scaled_circulant_inverse(
-    measurement: LinearOperator, blocks: Sequence[SiteBlock], site_precisions: Sequence[Array]
-) -> ScaledCirculantInverse | None:
-    """r -> (something near A)^-1 r for images of two axes; None where a circulant spectrum is not known.
+    measurement: LinearOperator, blocks: Sequence[SiteBlock], site_precisions: Sequence[Array], nearest: Array
+) -> ScaledCirculantInverse:
+    """r -> (something near A)^-1 r for images of two axes.
+
+    Parameters
+    ----------
+    measurement : LinearOperator
+        X.
+    blocks : sequence of SiteBlock
+        Blocks of B.
+    site_precisions : sequence of float arrays
+        pi per block.
+    nearest : float array, shape (ky, kx)
+        `PosteriorPrecision.circulant_spectrum`, which is known.
 
     Notes
     -----
@@ -160,32 +173,30 @@ def scaled_circulant_inverse(
     tr(P A) is the number of unknowns; the larger det P, up to det A^-1, the nearer P A is to the identity (I. Kaporin,
     Numer. Linear Algebra Appl. 1 (1994) 179-210).
     """
+    plain = ScaledCirculantInverse(1 / nearest)
     straight = measurement.circulant_spectrum()
-    if straight is None or len(measurement.in_shape) != 2:
-        return None
-    terms = [_Term.of(block.analysis, pi, blocks) for block, pi in zip(blocks, site_precisions, strict=True)]
-    rotation = next((term.rotation for term in terms if term.rotation is not None), None)
-    plain = _nearest(straight, terms, None, None)
-    scale = None if plain is None else evening_scale(terms)
-    if plain is None or (scale is None and rotation is None):
+    phased = (block.analysis.rotation for block in blocks if isinstance(block.analysis, PhasedParts))
+    rotation = next(phased, None)
+    terms = [_Term.of(block.analysis, pi, rotation) for block, pi in zip(blocks, site_precisions, strict=True)]
+    scale = _evening_scale(terms)
+    if straight is None or (scale is None and rotation is None):
         return plain
-    nearer = _nearest(straight, terms, scale, rotation)
+    nearer = _between_diagonals(straight, terms, scale, rotation)
     return nearer if nearer is not None and nearer.log_volume > plain.log_volume else plain
 
 
-def _nearest(
+def _between_diagonals(
     straight: Array, terms: Sequence[_Term], scale: Array | None, rotation: Array | None
 ) -> ScaledCirculantInverse | None:
-    """With a given scale and phase; None where the circulant of a block is not known."""
+    """With a given scale or phase, of which there is one; None where the circulant of a block is not known."""
     sites = _site_spectra(terms, scale)
     if sites is None:
         return None
     alike, real, imaginary = sites
-    factors = [factor for factor in (scale, rotation) if factor is not None]
-    shared = straight if not factors else _convolved(straight, np.prod(factors, axis=0))
-    shared = shared + (alike if rotation is None else _convolved(alike, rotation))
+    shared = _convolved(straight, np.prod([factor for factor in (scale, rotation) if factor is not None], axis=0))
     if rotation is None:
-        return ScaledCirculantInverse(1 / np.maximum(shared + (real + imaginary) / 2, FLOOR), scale=scale)
+        return ScaledCirculantInverse(1 / np.maximum(shared + alike, FLOOR), scale=scale)
+    shared = shared + _convolved(alike, rotation)
     real, imaginary = np.maximum(real, FLOOR), np.maximum(imaginary, FLOOR)
     return ScaledCirculantInverse.of(np.maximum(shared, 0), real, imaginary, rotation, scale)
 
@@ -199,18 +210,17 @@ class _Term:
     rotation: Array | None
 
     @classmethod
-    def of(cls, analysis: LinearOperator, pi: Array, blocks: Sequence[SiteBlock]) -> _Term:
-        """With the phase of the first block that has one; sites behind another one count as sites on moduli."""
+    def of(cls, analysis: LinearOperator, pi: Array, rotation: Array | None) -> _Term:
+        """Behind the phase of the first block that has one; sites behind another one count as sites on moduli."""
         if not isinstance(analysis, PhasedParts):
             return cls(analysis, (np.asarray(pi),), None)
-        first = next(block.analysis for block in blocks if isinstance(block.analysis, PhasedParts))
         parts = analysis.part_weights(np.asarray(pi))
-        if analysis.rotation is not first.rotation:
+        if analysis.rotation is not rotation:
             return cls(analysis.analysis, (parts.mean(axis=-1),), None)
         return cls(analysis.analysis, (parts[..., 0], parts[..., 1]), analysis.rotation)
 
 
-def evening_scale(terms: Sequence[_Term]) -> Array | None:
+def _evening_scale(terms: Sequence[_Term]) -> Array | None:
     """V; None where a block does not know the diagonal of its share of A, or where all pixels are alike."""
     total = np.zeros(())
     for term in terms:
@@ -232,6 +242,8 @@ def _site_spectra(terms: Sequence[_Term], scale: Array | None) -> tuple[Array, A
         places = (0,) if term.rotation is None else (1, 2)
         for place, w in zip(places, term.weights, strict=True):
             weights = w if scale is None else term.operator.scaled_weights(w, scale)
+            if weights is None:
+                return None
             spectrum = term.operator.circulant_spectrum(np.broadcast_to(weights, term.operator.out_shape))
             if spectrum is None:
                 return None

@@ -202,7 +202,10 @@ class PosteriorPrecision:
     @cached_property
     def preconditioner(self) -> ScaledCirculantInverse | None:
         """r -> (something near A)^-1 r, for conjugate gradients; see `scaled_circulant_inverse`."""
-        return scaled_circulant_inverse(self.measurement, self.blocks, self.site_precisions)
+        nearest = self.circulant_spectrum
+        if nearest is None:
+            return None
+        return scaled_circulant_inverse(self.measurement, self.blocks, self.site_precisions, nearest)
 
     def solve(
         self, rhs: Array, *, start: Array | None = None, tolerance: float, max_iterations: int

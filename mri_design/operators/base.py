@@ -204,12 +204,9 @@ class LinearOperator(ABC):
         """diag(A^H diag(weights) A), of the shape of one input; None where it is not known."""
         return None
 
-    def scaled_weights(self, weights: Array, scale: Array) -> Array:
-        """Weights w with which A^H diag(w) A is near V A^H diag(weights) A V, V = diag(scale).
-
-        Known of every operator that knows a `gram_diagonal`.
-        """
-        raise NotImplementedError
+    def scaled_weights(self, weights: Array, scale: Array) -> Array | None:
+        """Weights w with which A^H diag(w) A is near V A^H diag(weights) A V, V = diag(scale); None if not known."""
+        return None
 
     def row_powers(self, spectrum: Array, scale: Array | None = None) -> Array | None:
         """diag(A V P V A^H) for the circulant P with these eigenvalues (FFT order); None where it is not known.

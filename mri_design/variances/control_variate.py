@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mri_design.errors import require_choice, require_counts, require_numbers, require_random
 from mri_design.krylov import ConjugateGradients, chunks, in_chunks, real_inner
-from mri_design.model.circulant import ScaledCirculantInverse, circulant_inverse
+from mri_design.model.circulant import ONCE, ScaledCirculantInverse, circulant_inverse
 from mri_design.model.posterior import (
     DEFAULT_MEMORY,
     MIB,
@@ -70,10 +70,9 @@ class CirculantControl:
         InputError
             Where A is seen not to be positive definite.
         """
-        gram, spectrum = precision.measurement.gram_spectrum(), precision.circulant_spectrum
-        if gram is None or spectrum is None or not precision.complex_linear:
+        gram = precision.measurement.gram_spectrum()
+        if gram is None or not precision.complex_linear:
             return None
-        require_positive(spectrum)
         sites: list[tuple[FilterBand, Array]] = []
         for block, pi in zip(precision.blocks, precision.site_precisions, strict=True):
             bands = block.analysis.filter_bands()
@@ -81,6 +80,10 @@ class CirculantControl:
                 return None
             weights = np.broadcast_to(pi, block.analysis.out_shape)
             sites += [(filters, weights[filters.band]) for filters in bands]
+        spectrum = precision.circulant_spectrum
+        if spectrum is None:
+            return None
+        require_positive(spectrum)
         return cls(1 / spectrum, gram, tuple(sites))
 
     def image(self, b: Array) -> Array:
@@ -569,10 +572,6 @@ def _fractions(
     near = kernels.pixels.box_means(totals.reshape(GROUPS, 3, *grid, parts), side - (side + 1) % 2)
     own, control, both = np.moveaxis(near, 1, 0)
     return np.ascontiguousarray(best_share(own, control, both)[::-1]).reshape(GROUPS, -1, parts)
-
-
-ONCE = 1.01
-"""How often a wave is measured at most where each is measured once, but for rounding."""
 
 
 def _leaves_much(control: Control, measurement: LinearOperator) -> bool:
