@@ -262,6 +262,8 @@ _AT_ONCE = 1 << 14
 MANY_COILS = 12
 """More are compressed by default."""
 _LEAST_VIRTUAL, _LEFT_OUT, _SIDE = 8, 0.25, 8
+"""Fewest virtual coils, the part of the noise that they may leave out, and the side of the samples of a plane that are
+looked at."""
 
 
 def mix_coils(matrix: NDArray[np.complex128], coils: NDArray[np.complex64]) -> NDArray[np.complex64]:
@@ -385,8 +387,7 @@ def compression(
         Of the samples, per real component.
     count : int, optional
         Virtual coils, at most as many as there are coils. By default as few as leave out less than a quarter of the
-        noise's standard deviation (`Compression.left_out`), at least eight. Of all lines that is less than the noise
-        (results/speed/README.md).
+        noise's standard deviation (`Compression.left_out`), at least eight.
     square : bool
         Whether the samples of a plane are measured: the 64 next to the centre are taken.
     maps : complex64 array, shape (slice, coil, ky, kx), optional
