@@ -46,7 +46,7 @@ METHODS = {
     "mean": Cost((340, 310), 170, 15, 750, 30),
     "map": Cost((70, 62), 600, 20, 200, 12),
     "least-squares": Cost((10, 35), 20, 4, 60, 12),
-    "l1-wavelet": Cost((300, 300), 30, 3, 60, 12),
+    "l1-wavelet": Cost((200, 200), 30, 3, 60, 12),
     "total-variation": Cost((300, 300), 30, 3, 60, 12),
     "zero-filled": Cost((1, 1), 20, 4, 60, 12),
 }

@@ -552,6 +552,9 @@ class ReconstructionRecipe(Settings):
     weight : float, optional
         Regularisation weight: for l1-wavelet and total-variation of the penalty, relative to the brightest pixel of
         the zero-filled image; for least-squares Tikhonov's, in units of X^H X.
+    wavelet_shifts : bool
+        l1-wavelet: the image is shifted before every shrinkage of its wavelets, and back (cycle spinning, as in BART);
+        without, it is that of SigPy.
     band_factors : bool
         Mean of one coil: bands of k-space that are too small or too large are corrected by factors learnt from
         random heads, as far as lines held back agree.
@@ -562,7 +565,8 @@ class ReconstructionRecipe(Settings):
     """
 
     method: Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"] = "mean"
-    weight: Positive | None = setting(None, unset="0.003 for penalties, 0.001 for least squares", expert=True)
+    weight: Positive | None = setting(None, unset="0.003 for total-variation, 0.001 for the others", expert=True)
+    wavelet_shifts: bool = setting(True, expert=True)
     band_factors: bool = setting(True, expert=True)
     noise_map: bool = False
     draws: Annotated[int, Meta(ge=0, le=64)] = 0

@@ -66,8 +66,8 @@ from mri_design.status import Convergence, Status
 
 MAP_SMOOTHING = 1e-3
 """Rounding of the modulus in the last stage of MAP: sharper corners take many iterations."""
-PENALTY, DAMPING = 0.003, 0.001
-"""Weights of l1-wavelet and total-variation, and of least squares, unless a recipe has one."""
+WEIGHTS = {"l1-wavelet": 0.001, "total-variation": 0.003, "least-squares": 0.001}
+"""Unless a recipe has one."""
 STD_SAMPLES = 48
 """Posterior samples for error bars, if no control variate gives them."""
 Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"]
@@ -365,13 +365,13 @@ def _without_prior(
     if method == "zero-filled":
         return Image(slice_model.plain_image(lines), None, Convergence(Status.CONVERGED, 1, 0.0))
     asked, noise = recipe.reconstruction, None
+    weight = asked.weight or WEIGHTS[method]
     if method in TEXTBOOK:
-        image, ended = textbook(slice_model, lines, method, asked.weight or PENALTY)
+        image, ended = textbook(slice_model, lines, method, weight, shifts=asked.wavelet_shifts)
     else:
         model = slice_model.model(lines, signal)
-        damping = asked.weight or DAMPING
-        image, ended = least_squares(model, damping=damping)
-        noise = least_squares_noise(model, damping, rng) if asked.noise_map else None
+        image, ended = least_squares(model, damping=weight)
+        noise = least_squares_noise(model, weight, rng) if asked.noise_map else None
     return Image(image, None, ended, noise=noise)
 
 

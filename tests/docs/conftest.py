@@ -98,7 +98,8 @@ def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
 def short_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Textbook rivals of `compare` choose between two weights and take few steps: hundreds of images otherwise."""
     monkeypatch.setattr("mri_design.runs.compare.WEIGHTS", WEIGHTS[2:4])
-    monkeypatch.setattr("mri_design.estimation.compressed_sensing.ITERATIONS", 10)
+    for name in ("ITERATIONS", "SHIFTED"):
+        monkeypatch.setattr(f"mri_design.estimation.compressed_sensing.{name}", 10)
 
 
 @pytest.fixture

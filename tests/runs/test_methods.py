@@ -20,7 +20,7 @@ NAMES = ("low-pass", "golden-ratio")
 
 @pytest.fixture(autouse=True)
 def few_iterations_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compressed_sensing, "ITERATIONS", 10)
+    monkeypatch.setattr(compressed_sensing, "SHIFTED", 10)
     monkeypatch.setattr(methods_module, "WEIGHTS", WEIGHTS)
     monkeypatch.setattr(methods_module, "DAMPINGS", DAMPINGS)
 
