@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownOptionError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, Token, UnknownOptionError
 
 from mri_design.cli import terminal
 from mri_design.errors import InputError, MriDesignError, UsageError, naming_options
@@ -114,7 +115,7 @@ def call(words: Sequence[str]) -> int:
     try:
         function, bound, _ = app.parse_args(_with_values(words), print_error=False, exit_on_error=False)
     except CycloptsError as error:
-        terminal.warn(_wrong_word(error))
+        terminal.warn(_wrong_word(_misspelt(verb, words[1:]) or error))
         return terminal.WRONG_USAGE
     try:
         with naming_options():
@@ -136,6 +137,21 @@ def _with_values(words: Sequence[str]) -> list[str]:
     """What was typed, with the value of options that need none to be typed."""
     pairs = zip(words, [*words[1:], "-"], strict=True)
     return [f"{word}=0" if word == "--live" and after.startswith("-") else word for word, after in pairs]
+
+
+def _misspelt(verb: App | None, words: Sequence[str]) -> UnknownOptionError | None:
+    """The first option typed behind a verb that it does not have; another may seem to be missing for that reason."""
+    if verb is None:
+        return None
+    arguments = verb.assemble_argument_collection()
+    for word in itertools.takewhile(lambda word: word != "--", words):
+        name = word.partition("=")[0]
+        try:
+            if name.startswith("--") and name not in (HELP, HELP_ALL):
+                arguments.match(name)
+        except ValueError:
+            return UnknownOptionError(token=Token(keyword=name, source="cli"), argument_collection=arguments)
+    return None
 
 
 def _wrong_word(error: CycloptsError) -> str:

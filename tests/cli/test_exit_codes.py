@@ -23,6 +23,14 @@ def test_a_trained_order_does_not_replace_another_file(run: Run, tmp_path: Path)
     run(*verb, "--out", tmp_path / "order.npz", "--overwrite", code=0)
 
 
+@pytest.mark.parametrize("words", [("recon", "scan.npz"), ("design", "scan.npz"), ("compare", "--seeds", 2)])
+def test_a_misspelt_option_is_named_before_one_that_is_missing(run: Run, words: tuple[object, ...]) -> None:
+    for misspelt, nearest in (("--sliices", "--slices"), ("--sliices=1", "--slices")):
+        result = run(*words, misspelt, *([] if "=" in misspelt else [1]))
+        assert_refused(result, 2)
+        assert "--sliices" in result.stderr and nearest in result.stderr and "--out" not in result.stderr
+
+
 def test_ctrl_c_ends_a_process_with_130_and_the_command_that_goes_on(work: Path, spawn: Spawn) -> None:
     """A real signal, workers included."""
     words = ("compare", "scan.npz", "--lines", "8,9,10,11,12", "--strategies", "random,low-pass", "--jobs", 2)
