@@ -396,14 +396,10 @@ class Destination:
         """
         from mri_design.evaluation.run_folder import RunFolder
         from mri_design.runs.store import Run
-        from mri_design.runs.workers import require_executor
 
+        self.check()
         jobs, executor = self.processes
         command, reported = sys.argv[1:], not self.no_report
-        terminal.check_resume(self.resume, self.overwrite)
-        if self.png and not reported:
-            raise UsageError("--no-report leaves out the figures, --png wants them as PNG: give one of them")
-        require_executor(executor)
         keeping = terminal.kept_on_interruption(self.out / kept, resume=resumed)
         opened = RunFolder(self.out, overwrite=self.overwrite, command=command, reported=reported, png=self.png)
         where = None if aloud else sys.stderr
@@ -417,6 +413,15 @@ class Destination:
                 resume=self.resume,
                 progress=replace(progress, about=folder.progress.note).also(folder.progress.show),
             )
+
+    def check(self) -> None:
+        """Refuse options that contradict each other, and an unknown executor."""
+        from mri_design.runs.workers import require_executor
+
+        terminal.check_resume(self.resume, self.overwrite)
+        if self.png and self.no_report:
+            raise UsageError("--no-report leaves out the figures, --png wants them as PNG: give one of them")
+        require_executor(self.processes[1])
 
     def ended(self, text: str, ending: Stored, *, aloud: bool = True) -> int:
         """Print how the run ended, where it lies, and the error of its image or which mask is best; the exit code."""
@@ -493,10 +498,21 @@ class Computation(Destination):
 
 
 def foretold(to: Computation, effort_of: Callable[[Work], Effort], *, as_json: bool) -> int:
-    """Print what a run would do and take, for ``--dry-run``; nothing is written."""
+    """Print what a run would do and take, for ``--dry-run``; nothing is written.
+
+    Raises
+    ------
+    UsageError, InputError
+        As the run, and for ``--resume``.
+    """
+    from mri_design.evaluation.run_folder import require_place
     from mri_design.runs.provenance import phrase
     from mri_design.runs.work import Work
 
+    to.check()
+    if to.resume:
+        raise UsageError("--dry-run says what a run takes from its beginning: leave out --resume")
+    require_place(to.out, overwrite=to.overwrite)
     jobs, executor = to.processes
     with terminal.telling(to.quiet, sys.stderr) as progress:
         effort = effort_of(Work(seed=to.seed, jobs=jobs, executor=executor, progress=progress))

@@ -328,7 +328,7 @@ class RunFolder:
         self._new = _make_folder(self.path)
         self._lock = FolderLock(self.path)
         try:
-            self._names = self._names_of_runs()
+            self._names = _names_of_runs(self.path, overwrite=overwrite)
             self.progress.waiting = not self._empty  # until it is known that this run goes on here
             self._save_ledger()
             atomic.remove_stale_temporaries(self.path)
@@ -361,35 +361,6 @@ class RunFolder:
             with suppress(OSError):  # not there, or not empty: something was written before the error
                 made.rmdir()
 
-    def _names_of_runs(self) -> set[str]:
-        """Names of the files that runs of this program left, from the ledger; errors as for the class."""
-        entries = [path for path in sorted(self.path.iterdir()) if not path.name.startswith(".")]
-        links = [path.name for path in entries if path.is_symlink()]
-        if links:
-            raise UsageError(
-                f"{self.path.name} holds the link {links[0]}, and nothing is written through links; "
-                f"give another {option('out')}"
-            )
-        listed = _json_table(self.path / LEDGER_NAME).get("files")
-        known = isinstance(listed, list) and all(isinstance(name, str) and _LISTED.fullmatch(name) for name in listed)
-        names = set(listed or ()) if known else set()
-        if self.overwrite:
-            return names
-        if not known and entries:
-            raise UsageError(
-                f"{self.path.name} holds {entries[0].name}, and no run of this program; give another "
-                f"{option('out')}, or add {option('overwrite')} to overwrite files of the same names"
-            )
-        for name in sorted(OUTPUTS.keys() & {path.name for path in entries} - names):
-            self._refuse(name)
-        return names
-
-    def _refuse(self, name: str) -> None:
-        raise UsageError(
-            f"{self.path.name} holds a file {name} that no run of this program wrote; move it, give "
-            f"another {option('out')}, or add {option('overwrite')}"
-        )
-
     @property
     def _empty(self) -> bool:
         """True where no file of a run is in the folder."""
@@ -403,7 +374,7 @@ class RunFolder:
         """Note that ``path`` is written by this run; refuse to overwrite a file that no run wrote."""
         if not self._owns(path):
             if path.exists() and not self.overwrite:
-                self._refuse(path.name)
+                raise _not_ours(path)
             self._names.add(path.relative_to(self.path).as_posix())
             self._save_ledger()
         return path
@@ -577,21 +548,71 @@ class RunFolder:
         return folder
 
 
-def _make_folder(path: Path) -> bool:
-    """Make the folder; return whether it is new."""
-    wanted = "a folder that exists or can be created"
+def require_place(path: Path, *, overwrite: bool) -> None:
+    """Refuse a path that `RunFolder` does not take, and make nothing there.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `RunFolder`, but for a folder that another run is using.
+    """
+    if not _is_new(path):
+        _names_of_runs(path, overwrite=overwrite)
+
+
+def _is_new(path: Path) -> bool:
+    """Whether nothing is there yet; refuses links, files, and what lies in no folder."""
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link, and nothing is written through links; give the folder itself")
-    new = not path.exists()
     atomic.require_folder_of(path)
+    if path.exists() and not path.is_dir():
+        raise _no_folder(path, "a file")
+    return not path.exists()
+
+
+def _make_folder(path: Path) -> bool:
+    """Make the folder; return whether it is new."""
+    new = _is_new(path)
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
-        in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
-        got = "a file" if in_the_way else error.strerror or str(error)
-        cure = f"Give another {option('out')}{'' if in_the_way else ', or make the folder writable'}."
-        raise InputError(field=str(path), got=got, wanted=wanted, cure=cure) from error
+        raise _no_folder(path, error.strerror or str(error), ", or make the folder writable") from error
     return new
+
+
+def _no_folder(path: Path, got: str, more: str = "") -> InputError:
+    wanted = "a folder that exists or can be created"
+    return InputError(field=str(path), got=got, wanted=wanted, cure=f"Give another {option('out')}{more}.")
+
+
+def _names_of_runs(path: Path, *, overwrite: bool) -> set[str]:
+    """Names of the files that runs of this program left in a folder, from its ledger; errors as for `RunFolder`."""
+    entries = [entry for entry in sorted(path.iterdir()) if not entry.name.startswith(".")]
+    links = [entry.name for entry in entries if entry.is_symlink()]
+    if links:
+        raise UsageError(
+            f"{path.name} holds the link {links[0]}, and nothing is written through links; give another {option('out')}"
+        )
+    listed = _json_table(path / LEDGER_NAME).get("files")
+    known = isinstance(listed, list) and all(isinstance(name, str) and _LISTED.fullmatch(name) for name in listed)
+    names = set(listed or ()) if known else set()
+    if overwrite:
+        return names
+    if not known and entries:
+        raise UsageError(
+            f"{path.name} holds {entries[0].name}, and no run of this program; give another "
+            f"{option('out')}, or add {option('overwrite')} to overwrite files of the same names"
+        )
+    for name in sorted(OUTPUTS.keys() & {entry.name for entry in entries} - names):
+        raise _not_ours(path / name)
+    return names
+
+
+def _not_ours(path: Path) -> UsageError:
+    return UsageError(
+        f"{path.parent.name} holds a file {path.name} that no run of this program wrote; move it, give "
+        f"another {option('out')}, or add {option('overwrite')}"
+    )
 
 
 def _checked(folder: Path, name: str) -> Path:

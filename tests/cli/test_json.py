@@ -50,6 +50,18 @@ def test_a_dry_run_tells_what_it_would_take_and_writes_nothing(
     run(name, "24x20", *options, "--out", tmp_path / "run", "--dry-run", code=(2, 3))
 
 
+@pytest.mark.parametrize("more", [("--resume",), ("--png", "--no-report"), ("--executor", "none")])
+def test_a_dry_run_refuses_what_the_run_would(run: Run, work: Path, tmp_path: Path, more: tuple[str, ...]) -> None:
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "mask.npy").write_text("mine")
+    words = ("recon", "scan.npz", "--recipe", "fast.toml", "--dry-run")
+    for out in ("foreign", "foreign/mask.npy", "missing/run"):
+        run(*words, "--out", tmp_path / out, code=(2, 3))
+    run(*words, "--out", tmp_path / "run", *more, code=2)
+    run(*words, "--out", tmp_path / "foreign", "--overwrite", code=0)
+    assert [path.name for path in tmp_path.rglob("*")] == ["foreign", "mask.npy"]
+
+
 def test_a_reconstruction_and_its_regions_answer(spawn: Spawn, work: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "region.npy", np.eye(24, 20) > 0)
     words = ("--recipe", "quick-local.toml", "--draws", 4, "--jobs", 1, "--no-report", "--json")
