@@ -96,8 +96,9 @@ def run_demo(run: Run) -> list[Stored]:
 def _report(run: Run, study: ComparisonResult) -> None:
     """Write the page over the design, whose figures and errors are read from files, and the comparison."""
     rows, warnings, figures = list[dict[str, object]](), [], dict[str, dict[str, str]]()
-    for part in (run.folder.path / name for name in (DESIGN, STUDY)):
-        manifest = json.loads((part / "manifest.json").read_text(encoding="utf-8"))
+    parts = [run.folder.path / name for name in (DESIGN, STUDY)]
+    manifests = [json.loads((part / "manifest.json").read_text(encoding="utf-8")) for part in parts]
+    for part, manifest in zip(parts, manifests, strict=True):
         rows.append({"run": part.name, "status": manifest["status"], "seconds": float(manifest["wall_seconds"])})
         figures[part.name] = {svg.stem: svg.read_text(encoding="utf-8") for svg in (part / "figures").glob("*.svg")}
         if manifest["status"] != Status.CONVERGED.value:
@@ -110,6 +111,7 @@ def _report(run: Run, study: ComparisonResult) -> None:
             "lines": errors["lines"],
             "of": len(np.load(made / "mask.npy", allow_pickle=False)),
             "coils": len(np.load(maps, mmap_mode="r", allow_pickle=False)) if maps.exists() else 1,
+            "combined": manifests[0]["settings"]["coil_compression"],
             "wanted": WANTED,
             "predicted": errors["predicted_error"],
             "found": errors["found_error"],

@@ -1,5 +1,6 @@
 """Verbs that judge masks on scans whose truth is known: compare and the demo that ends with it, protocol."""
 
+import html
 import json
 from pathlib import Path
 
@@ -54,7 +55,8 @@ def test_the_demo_ends_with_one_report_of_both_runs(
     run: Run, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real demo on a small grid; what it shows and says is the same."""
-    monkeypatch.setattr(demo_run, "load_recipe", lambda _: load_recipe(work / "quick-local.toml"))
+    recipe = load_recipe(work / "quick-local.toml").with_settings(["simulation.coils=4", "coils.coil_compression=3"])
+    monkeypatch.setattr(demo_run, "load_recipe", lambda _: recipe)
     small = {"SCAN": "phantom:brain", "COILS": 4, "LINES": 10, "START": 4, "MATRIX": 16, "WANTED": 0.5, "JOBS": 1}
     for name, value in small.items():
         monkeypatch.setattr(demo_run, name, value)
@@ -64,6 +66,8 @@ def test_the_demo_ends_with_one_report_of_both_runs(
     summary = rows(out / "compare" / "summary.csv")
     assert {row["strategy"] for row in summary} == demo_run.MASKS.keys()
     assert {(row["lines"], row["centre"]) for row in summary} == {("10", "4")}
+    combined = json.loads((out / "design" / "manifest.json").read_text())["settings"]["coil_compression"]
+    assert combined and combined in html.unescape((out / "report.html").read_text())
     again = run("demo", "--out", out)
     assert again.exit_code == result.exit_code, again.output
     (out / "manifest.json").write_text("{}")
