@@ -14,11 +14,11 @@ import os
 import pickle
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cache, cached_property, partial
 from threading import Lock
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy  # whose parts are loaded when they are first used
@@ -222,7 +222,14 @@ class PosteriorPrecision:
         )
 
     def perturbations(
-        self, rng: np.random.Generator, count: int, like: Array, *, again: bool = False, at_once: int | None = None
+        self,
+        rng: np.random.Generator,
+        count: int,
+        like: Array,
+        *,
+        again: bool = False,
+        at_once: int | None = None,
+        of_all: bool = True,
     ) -> Array:
         """``count`` draws b ~ N(0, A): X^H e_0 + B^H sqrt(pi) e, with e of unit variance per real component.
 
@@ -239,12 +246,14 @@ class PosteriorPrecision:
         at_once : int, optional
             Draws that are made of the noise at a time, all by default: what is made of the noise on the way is held for
             so many.
+        of_all : bool
+            Whether noise is drawn of all lines of the grid, so that measurements that share lines share their noise
+            and b changes little when a line is added; else of the measured ones alone.
 
         Returns
         -------
         array, shape (count, *image shape)
-            A^-1 b then has covariance A^-1 (Papandreou & Yuille 2010). From equal generators, measurements that share
-            k-space lines share the noise of those lines, so that b changes little when a line is added.
+            A^-1 b then has covariance A^-1 (Papandreou & Yuille 2010).
 
         Raises
         ------
@@ -261,9 +270,11 @@ class PosteriorPrecision:
                 "Infer with variances from draws (MonteCarlo), which keep them so, or with DoubleLoop.",
             )
         made = recent_noise if again else _noise_anew
-        real = like.real.dtype
-        noise = made(self.measurement, rng, count, real)
-        draws = in_chunks(self.measurement.adjoint_of_noise, noise, at_once)
+        X, real = self.measurement, like.real.dtype
+        noise = made(X, rng, count, real, of_all)
+        # A unitary Q leaves noise as white as it was, and adjoints of Q X may be cheaper.
+        adjoint = X.adjoint_of_noise if of_all else X.rotated(noise[0])[0].adjoint
+        draws = in_chunks(adjoint, noise, at_once)
         for block, pi in zip(self.blocks, self.site_precisions, strict=True):
             noise = made(block.analysis, rng, count, real)
             draws = draws + in_chunks(partial(block.analysis.weighted_adjoint, np.sqrt(pi)), noise, at_once)
@@ -285,8 +296,10 @@ class PosteriorPrecision:
         return np.asarray(total)
 
 
-def _noise_anew(operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
-    return operator.shared_noise(rng, count, real)
+def _noise_anew(
+    operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any], shared: bool = True
+) -> Array:
+    return operator.shared_noise(rng, count, real) if shared else LinearOperator.unit_noise(operator, rng, count, real)
 
 
 VarianceKind = Literal["exact", "lower_bound", "unbiased"]
@@ -605,13 +618,19 @@ def keep_freed_memory() -> None:
         set_limit(MAPPED, LARGEST_KEPT)
 
 
-MakesNoise = Callable[[LinearOperator, np.random.Generator, int, np.dtype[Any]], Array]
+class MakesNoise(Protocol):
+    """`LinearOperator.shared_noise`, or noise of what the operator measures alone."""
+
+    def __call__(
+        self, operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any], shared: bool = True
+    ) -> Array: ...
 
 
 def noise_memory(limit: int) -> MakesNoise:
-    """`LinearOperator.shared_noise` that keeps the most recently used noise, by generator and kind.
+    """Makes noise and keeps the most recently used, by generator and kind.
 
-    It gives the same numbers, bit for bit, with the generator advanced as by it; they are not to be written.
+    The numbers are those of `LinearOperator.shared_noise`, or of one set of noise for every output, bit for bit, and
+    the generator is advanced as by making them; they are not to be written.
 
     Parameters
     ----------
@@ -621,9 +640,11 @@ def noise_memory(limit: int) -> MakesNoise:
     recent = OrderedDict[object, tuple[Array, Mapping[str, Any]]]()
     lock = Lock()
 
-    def noise_of(operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any]) -> Array:
-        numbers = rng.bit_generator
-        key = (type(operator), operator.noise_shape, count, real.char, pickle.dumps(numbers.state))
+    def noise_of(
+        operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any], shared: bool = True
+    ) -> Array:
+        numbers, shape = rng.bit_generator, operator.noise_shape if shared else operator.out_shape
+        key = (type(operator), shape, shared, count, real.char, pickle.dumps(numbers.state))
         with lock:
             found = recent.get(key)
             if found is not None:
@@ -631,7 +652,7 @@ def noise_memory(limit: int) -> MakesNoise:
         if found is not None:
             numbers.state = found[1]
             return found[0]
-        noise = operator.shared_noise(rng, count, real)
+        noise = _noise_anew(operator, rng, count, real, shared)
         if noise.nbytes <= limit:
             with lock:
                 recent[key] = noise, numbers.state

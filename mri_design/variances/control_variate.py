@@ -254,7 +254,8 @@ class ControlVariate:
     extrapolated : bool
         Whether draws with a control take one more step after the solver has stopped, which costs no product. Designs,
         which judge lines by the draws themselves, set it to False; lines of several coils without a
-        control by columns then stay with plain sampling.
+        control by columns then stay with plain sampling, and the noise of a line is the same whichever others are
+        measured.
 
     Raises
     ------
@@ -317,7 +318,9 @@ class ControlVariate:
         control = self._control(precision)
         X, factors = precision.measurement, column_memory(like.shape) if isinstance(control, ColumnControl) else 0
         at_once = draws_at_once(self.memory, self.samples, X, analyses, like.real.dtype, factors)
-        b = precision.perturbations(rng, self.samples, like, again=at_once is None, at_once=at_once)
+        b = precision.perturbations(
+            rng, self.samples, like, again=at_once is None, at_once=at_once, of_all=not self.extrapolated
+        )
         explained = None if control is None else in_chunks(control.image, b, at_once)
         if explained is not None and isinstance(control, ColumnControl) and control.exact:
             solved = SolvedDraws.exact(explained)

@@ -82,6 +82,18 @@ def test_perturbations_have_covariance_a_and_are_the_same_when_made_again(tiny_m
     assert np.abs(flat.mean(axis=0) * np.sqrt(count / matrix.diagonal())).max() < 5
 
 
+@pytest.mark.parametrize("model_name", ["coils", "groups", "matrix"])
+def test_noise_of_the_measured_lines_alone_has_covariance_a(tiny_model, model_name, random_precisions):
+    model = tiny_model(model_name)
+    A, count, like = precision_of(model, random_precisions(model, 6)), 8_000, model.back_projection()
+    made = [
+        A.perturbations(np.random.default_rng(7), count, like, again=again, of_all=of_all)
+        for again, of_all in ((False, False), (True, True), (True, False), (True, False))
+    ]
+    assert all((made[0] == one).all() for one in made[2:])  # of all lines is kept apart
+    check_covariance(as_real(made[0], model.measurement.in_complex, 1), A.dense_real())
+
+
 def test_circulant_spectrum_where_every_block_knows_its_own(tiny_model, model_name, random_precisions):
     model = tiny_model(model_name)
     A = precision_of(model, random_precisions(model, 8))
