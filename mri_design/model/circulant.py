@@ -17,7 +17,7 @@ import scipy  # whose parts are loaded when they are first used
 from numpy.typing import NDArray
 
 from mri_design.model.generalized_linear import SiteBlock
-from mri_design.operators.base import Array, LinearOperator
+from mri_design.operators.base import Array, LinearOperator, mean_of_parts
 from mri_design.operators.elementary import Identity, PhasedParts
 from mri_design.operators.fourier import SpectralFilter
 
@@ -216,7 +216,7 @@ class _Term:
             return cls(analysis, (np.asarray(pi),), None)
         parts = analysis.part_weights(np.asarray(pi))
         if analysis.rotation is not rotation:
-            return cls(analysis.analysis, (parts.mean(axis=-1),), None)
+            return cls(analysis.analysis, (mean_of_parts(parts),), None)
         return cls(analysis.analysis, (parts[..., 0], parts[..., 1]), analysis.rotation)
 
 

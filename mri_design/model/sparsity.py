@@ -211,7 +211,7 @@ def find_alike(image: Array, count: int = 6, window: Window | None = None) -> Al
     scale = float(np.abs(image).max())
     channels = image.reshape(-1, *shape)
     parts = np.concatenate([channels.real, channels.imag] if np.iscomplexobj(image) else [channels])
-    parts = parts.astype(np.float64) / (scale if scale > 0 else 1.0)
+    parts = np.asarray(parts / (scale if scale > 0 else 1.0))
     neighbours, distances, mean = nearest_patches(parts, steps, half, count)
     if not float(distances.mean()) < window.indistinct * mean:
         raise InputError("image", "patches that are all equally alike", "structure", "Leave the non-local block out.")

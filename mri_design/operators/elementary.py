@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from mri_design.errors import InputError, number_array, require_counts, require_grid
 from mri_design.operators import kernels
-from mri_design.operators.base import Array, LinearOperator, ScalarOperator, Shape, from_parts, in_parts
+from mri_design.operators.base import Array, LinearOperator, ScalarOperator, Shape, from_parts, in_parts, mean_of_parts
 from mri_design.operators.conventions import compilable, laid_out
 
 
@@ -380,7 +380,7 @@ class PhasedParts(LinearOperator):
 
     def circulant_spectrum(self, weights: Array | float = 1.0) -> Array | None:
         of_parts = self.part_weights(np.broadcast_to(np.asarray(weights, dtype=float), self.out_shape))
-        return self.analysis.circulant_spectrum(of_parts.mean(axis=-1))
+        return self.analysis.circulant_spectrum(mean_of_parts(of_parts))
 
     def gram_spectrum(self) -> Array | None:
         spectrum = None if self._emphasised else self.analysis.gram_spectrum()

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 import pywt
+import scipy  # whose parts are loaded when they are first used
 
 from mri_design.errors import InputError, described, require_counts, require_grid
 from mri_design.operators import kernels
@@ -187,7 +188,7 @@ class GraphDifferences(InPlace):
         each = np.broadcast_to(np.asarray(weights, dtype=float), self.out_shape)
         size = self._flat.shape[1]
         over_steps = np.bincount(self._steps, each.ravel(), minlength=size).reshape(self.in_shape) / size
-        return np.asarray(2 * (over_steps.sum() - np.fft.fft2(over_steps).real))
+        return np.asarray(2 * (over_steps.sum() - scipy.fft.fft2(over_steps).real))
 
     def gram_diagonal(self, weights: Array) -> Array | None:
         each = np.broadcast_to(weights, self.out_shape).reshape(self._flat.shape)
@@ -198,7 +199,7 @@ class GraphDifferences(InPlace):
         return np.asarray(weights * (scale * scale.ravel()[self.neighbours]))
 
     def row_powers(self, spectrum: Array, scale: Array | None = None) -> Array | None:
-        kernel, v = np.fft.ifft2(spectrum).real.ravel(), np.ones(self.in_shape) if scale is None else scale
+        kernel, v = scipy.fft.ifft2(spectrum).real.ravel(), np.ones(self.in_shape) if scale is None else scale
         ends, steps = v.ravel()[self.neighbours], kernel[self._steps].reshape(self.out_shape)
         return np.asarray((v**2 + ends**2) * kernel[0] - 2 * steps * v * ends)
 

@@ -292,7 +292,7 @@ def nearest_patches(image: Array, steps: Array, half: int, count: int) -> tuple[
 
     Parameters
     ----------
-    image : contiguous float64 array, shape (parts, ky, kx)
+    image : contiguous float array, shape (parts, ky, kx)
         Parts are features of one pixel; the grid is periodic.
     steps : int array, shape (number, 2)
         Half of the window: every step stands for its opposite too. No two may be equal on the grid.
@@ -305,8 +305,8 @@ def nearest_patches(image: Array, steps: Array, half: int, count: int) -> tuple[
     -------
     neighbours : int32 array, shape (K, ky, kx)
         Flat numbers of pixels.
-    distances : float64 array, shape (K, ky, kx)
-        Sums of squared differences over the patch.
+    distances : float array, shape (K, ky, kx)
+        Sums of squared differences over the patch, in the precision of the image.
     mean : float
         Distance of all pairs of patches compared, on average.
     """
@@ -314,13 +314,13 @@ def nearest_patches(image: Array, steps: Array, half: int, count: int) -> tuple[
     margin = half + int(np.abs(steps).max())
     padded = np.pad(image, ((0, 0), (margin, margin), (margin, margin)), mode="wrap")
     neighbours = np.zeros((count, ny, nx), dtype=np.int32)
-    distances = np.full((count, ny, nx), np.inf)
-    power, patch = np.empty((ny + 2 * half, nx + 2 * half)), np.empty((ny, nx))
+    distances = np.full((count, ny, nx), np.inf, dtype=image.dtype)
+    power, patch = np.empty((ny + 2 * half, nx + 2 * half), dtype=image.dtype), np.empty((ny, nx), dtype=image.dtype)
     nearer = np.empty(nx, dtype=np.bool_)
     total = 0.0
     for dy, dx in steps.tolist():
         _distances(padded, dy, dx, margin, half, power, patch)
-        total += float(patch.sum())
+        total += float(patch.sum(dtype=np.float64))
         _keep(neighbours, distances, patch, dy, dx, nearer)
     return neighbours, distances, total / (len(steps) * ny * nx)
 
