@@ -91,10 +91,13 @@ class PenalisedProblem:
         X, y, sigma^2, and the sites' operators, offsets and shifts.
     penalties : tuple of SitePenalty
         One per block.
+    near : PosteriorPrecision, optional
+        A precision near J's at the start, whose preconditioner is known already and may serve.
     """
 
     model: GeneralizedLinearModel
     penalties: tuple[SitePenalty, ...]
+    near: PosteriorPrecision | None = None
 
     @classmethod
     def smoothed(cls, model: GeneralizedLinearModel, z: tuple[Array, ...]) -> PenalisedProblem:
@@ -525,8 +528,8 @@ class _CirculantMemory:
 
     def __init__(self, start: _Point) -> None:
         model = start.problem.model
-        precision = PosteriorPrecision(model.measurement, model.blocks, start.precisions)
-        self.precondition = precision.preconditioner or (lambda r: r)
+        here = PosteriorPrecision(model.measurement, model.blocks, start.precisions)
+        self.precondition = (start.problem.near or here).preconditioner or (lambda r: r)
         self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=HISTORY)
         self.add = scipy.linalg.blas.get_blas_funcs("axpy", (_as_reals(start.u),))
 

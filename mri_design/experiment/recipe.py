@@ -398,7 +398,7 @@ class InferenceRecipe(Settings):
     loops : int
         Largest number of outer loops of a reconstruction.
     tolerance : float
-        Mean relative change of the variances in the last outer loop.
+        Mean relative change of the variances in the last outer loop, or in those to come as the last two let expect.
     """
 
     samples: Annotated[int, Meta(ge=2)] = 8

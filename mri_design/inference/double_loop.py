@@ -268,11 +268,16 @@ class MovingBounds:
         With or without such blocks.
     z : tuple of float arrays
         The tangent of log|A|.
+    near : PosteriorPrecision, optional
+        A precision near that of the inner problem, as that of the loop before.
     """
 
-    def __init__(self, model: GeneralizedLinearModel, z: tuple[Array, ...]) -> None:
+    def __init__(
+        self, model: GeneralizedLinearModel, z: tuple[Array, ...], near: PosteriorPrecision | None = None
+    ) -> None:
         self.model = model
         self.z = z
+        self.near = near
         sites = [block.potential for block in model.blocks]
         self.moving = {j: site for j, site in enumerate(sites) if isinstance(site, MovingSite)}
 
@@ -305,7 +310,7 @@ class MovingBounds:
     def solve(self, solver: InnerSolver, bounds: tuple[SitePenalty, ...], u: Array) -> tuple[Array, Convergence]:
         """Minimise the inner problem, whose moving blocks' entries in ``bounds`` are not used."""
         if not self.moving:
-            return solver(PenalisedProblem(self.model, bounds), u)
+            return solver(PenalisedProblem(self.model, bounds, self.near), u)
         matvecs, value, status, solved, count, decrease = 0, np.inf, Status.MAX_ITERATIONS, None, 0, np.inf
         for count in range(1, RENEWALS + 1):  # noqa: B007 (reported)
             bounded = self.at(u)
@@ -355,7 +360,7 @@ class DoubleLoopState(LoopState):
     exact : bool
         Whether log|A| was exact.
     changes : tuple of float
-        ``change`` after every loop.
+        Of z in every loop.
     """
 
     model: GeneralizedLinearModel
@@ -403,8 +408,9 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         Without a number they go on as long as they gain: the change became smaller within the last three loops
         (and there were no more than 100).
     tolerance : float
-        Stop when z changes by less than this in a loop: mean over sites of 2 |z - z_old| / (z + z_old). A random
-        estimator sees the same noise in every loop (common random numbers), so that this converges too.
+        Stop when z changed by less than this in a loop, or will change by less in all loops to come (`left_of`): mean
+        over sites of 2 |z - z_old| / (z + z_old). A random estimator sees the same noise in every loop (common random
+        numbers), so that this converges too.
 
     Raises
     ------
@@ -487,18 +493,23 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         return self._minimised(model, start.z, start.mean, arguments)[0]
 
     def _minimised(
-        self, model: GeneralizedLinearModel, z: tuple[Array, ...], u: Array, arguments: tuple[Array, ...]
+        self,
+        model: GeneralizedLinearModel,
+        z: tuple[Array, ...],
+        u: Array,
+        arguments: tuple[Array, ...],
+        near: PosteriorPrecision | None = None,
     ) -> tuple[Array, Convergence, MovingBounds, tuple[SitePenalty, ...]]:
         """The inner problem's image, how it was reached, and the bounds that it minimises."""
         solver = self.inner or Automatic(tolerance=self.tolerance**2)
-        moving = MovingBounds(model, z)
+        moving = MovingBounds(model, z, near)
         bounds = site_bounds(self.algorithm, moving.at(u), z, arguments)
         u, inner = moving.solve(solver, bounds, u)
         return u, inner, moving, bounds
 
     def step(self, state: DoubleLoopState) -> DoubleLoopState:
         model, z = state.model, state.z
-        u, inner, moving, bounds = self._minimised(model, z, state.u, state.arguments)
+        u, inner, moving, bounds = self._minimised(model, z, state.u, state.arguments, state.precision)
         bounded = moving.at(u)
         problem = moving.problem(bounded, bounds)
         coefficients = model.analysis_coefficients(u)
@@ -520,14 +531,15 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
         if log_determinant is not None:
             phi = criterion_value(bounded, u, pi, arguments, log_determinant) + moving.surplus(u)
         z_new = pooled_variances(model, marginals)
-        change = _relative_change(z, z_new)
+        changes = (*state.changes, _relative_change(z, z_new))
+        change = min(changes[-1], left_of(changes))
         if self.algorithm == "hybrid":
             arguments = dual_arguments(moving.at(u), u, z_new)
         return replace(
             state,
             loop=state.loop + 1,
             change=change,
-            changes=(*state.changes, change),
+            changes=changes,
             matvecs=matvecs,
             info=StepInfo(state.loop + 1, phi, change, inner, marginals.convergence),
             u=u,
@@ -578,6 +590,14 @@ class DoubleLoop(LoopEngine[DoubleLoopState]):
             criterion_kind="none" if not state.trace else "exact" if state.exact else "estimate",
             stationarity=_relative_change(state.precision.site_precisions, wanted),
         )
+
+
+def left_of(changes: tuple[float, ...]) -> float:
+    """Sum of the changes to come if they go on to fall as the last two did; infinite where these did not fall."""
+    if len(changes) < 2 or not changes[-1] < changes[-2]:
+        return float("inf")
+    ratio = changes[-1] / changes[-2]
+    return changes[-1] * ratio / (1 - ratio)
 
 
 def _refuse_undefined(model: GeneralizedLinearModel, site_precisions: tuple[Array, ...]) -> None:

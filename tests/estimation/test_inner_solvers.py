@@ -21,6 +21,7 @@ from mri_design.estimation import (
     shrinkage,
     shrunken_moduli,
 )
+from mri_design.model import PosteriorPrecision
 from mri_design.operators import FiniteDifferences, Identity
 from mri_design.operators.kernels.pixels import laplace_along
 from mri_design.sites import ExponentialPower, Gaussian, Laplace, StudentT, SuperGaussian, Tilted
@@ -151,6 +152,22 @@ def test_stopping_short_and_a_non_finite_start_are_flagged(tight, iterations, ti
     with np.errstate(invalid="ignore"):
         _, convergence = tight(problem, np.full(problem.model.image_shape, np.nan + 0j))
     assert convergence.status is md.Status.BREAKDOWN
+
+
+def test_a_precision_near_the_start_preconditions_and_leaves_the_minimum_where_it_is(tiny_model):
+    problem = problem_of(tiny_model("coils", scale=0.3))
+    model, asked = problem.model, []
+
+    class Watched(PosteriorPrecision):
+        @property
+        def preconditioner(self):
+            asked.append(1)
+            return super().preconditioner
+
+    near = Watched(model.measurement, model.blocks, tuple(np.full(b.site_shape, 0.7) for b in model.blocks))
+    found = [SOLVERS["L-BFGS"](replace(problem, near=one), model.back_projection())[0] for one in (None, near)]
+    assert asked
+    np.testing.assert_allclose(found[1], found[0], atol=2e-5)
 
 
 def test_the_automatic_choice_follows_structure_and_sharpness(tiny_model):

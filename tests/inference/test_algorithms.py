@@ -17,6 +17,7 @@ from mri_design.glm import (
     minimise_exact_criterion,
 )
 from mri_design.inference import LogDeterminant, WarmStart, cold_start, pooled_variances
+from mri_design.inference.double_loop import left_of
 from mri_design.krylov import conjugate_gradients
 from mri_design.model import PosteriorPrecision, Variances
 from mri_design.operators import Dense, FiniteDifferences, Identity
@@ -253,6 +254,24 @@ def test_loops_go_on_as_long_as_they_gain() -> None:
     assert converged.converged and converged.iterations > 6 and converged.advice == ""
     short = md.DoubleLoop(Exact(), outer_iterations=6).infer(model, rng).convergence
     assert short.status is md.Status.MAX_ITERATIONS and "outer_iterations (6)" in short.advice
+
+
+def test_what_changes_to_come_add_up_to():
+    assert left_of((1.0, 0.5, 0.25)) == pytest.approx(0.25 * sum(0.5**k for k in range(1, 60)))
+    assert left_of((0.1, 0.09)) > 0.09  # slower than by half: more is left than changed
+    assert left_of(()) == left_of((0.1,)) == left_of((0.1, 0.1)) == left_of((0.1, 0.2)) == np.inf
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 0.03, 0.01])
+def test_loops_stop_as_near_to_their_end_as_the_tolerance(tiny_model, tolerance):
+    model = tiny_model("moduli")
+    seen = []
+    made = md.DoubleLoop(Exact(), tolerance=tolerance).infer(model, np.random.default_rng(0), callback=seen.append)
+    settled = md.DoubleLoop(Exact(), outer_iterations=60, tolerance=1e-9).infer(model, np.random.default_rng(0))
+    pairs = list(zip(made.marginals.values, settled.marginals.values, strict=True))
+    away = sum(np.sum(2 * np.abs(a - b) / (a + b)) for a, b in pairs) / sum(a.size for a, _ in pairs)
+    assert made.convergence.converged and away < 1.5 * tolerance
+    assert [info.change < tolerance for info in seen] == [False] * (len(seen) - 1) + [True]
 
 
 def test_loops_end_where_they_gain_no_more(tiny_model, rng) -> None:
