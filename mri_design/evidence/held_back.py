@@ -99,10 +99,6 @@ def held_back(
     return [line for line in lines if line not in held], list(held)
 
 
-LOOPS = 2
-"""Outer loops of the inference without the lines held back."""
-
-
 @dataclass(frozen=True)
 class HeldBack:
     """Lines that are held back, and the inference from the other lines.
@@ -114,11 +110,14 @@ class HeldBack:
     known, held : tuple of int
         The lines that are inferred from, and those that are held back.
     engine : DoubleLoop
-        Infers in two outer loops, on the first call.
+        Infers on the first call, in one outer loop from ``start``.
     seed : int
         Of what it draws.
     signal : float
         Signal level that the prior's scales follow: that of all lines.
+    start : WarmStart, optional
+        An image that has not seen the lines held back, and variances of nearly the same model; by default what a loop
+        with half the draws finds.
     """
 
     slice_model: SliceModel
@@ -127,23 +126,40 @@ class HeldBack:
     engine: DoubleLoop
     seed: int
     signal: float
+    start: WarmStart | None = None
+
+    @cached_property
+    def model(self) -> GeneralizedLinearModel:
+        """Model of the lines that are not held back."""
+        return self.slice_model.model(self.known, self.signal)
 
     @cached_property
     def posterior(self) -> GaussianPosterior:
         """Posterior of the lines that are not held back."""
-        model = self.slice_model.model(self.known, self.signal)
-        return self.engine.cut_short(LOOPS).infer(model, np.random.default_rng(self.seed))
+        start = self.start
+        if start is None:
+            first = self.engine.cut_short(1, half_the_draws=True).infer(self.model, np.random.default_rng(self.seed))
+            start = beginning(first, self.model, first.mean)
+        return self.engine.cut_short(1).infer(self.model, np.random.default_rng(self.seed), warm_start=start)
 
     @cached_property
     def unpredicted(self) -> Numbers:
         """Energy of every line held back that the posterior leaves unpredicted."""
         return found_energies(self.slice_model, self.posterior.mean, self.held)
 
-    def under(self, phase: PhasePrior | None) -> HeldBack:
-        """A copy that predicts the lines held back under another model of the phase."""
-        if phase is self.slice_model.phase:
+    def under(self, chosen: PhaseChoice) -> HeldBack:
+        """A copy that predicts the lines held back under the model of the phase that was chosen by them."""
+        if chosen.phase is self.slice_model.phase:
             return self
-        return replace(self, slice_model=replace(self.slice_model, phase=phase))
+        other = replace(self, slice_model=replace(self.slice_model, phase=chosen.phase), start=None)
+        if chosen.image is None:
+            return other
+        return replace(other, start=beginning(self.posterior, other.model, chosen.image))
+
+    def another(self, fold: int) -> HeldBack | None:
+        """Another third of the lines held back, or the other half, whose inference begins anew; None where none are."""
+        known, held = held_back((*self.known, *self.held), self.slice_model.candidates, fold=fold)
+        return replace(self, known=tuple(known), held=tuple(held), start=None) if held else None
 
 
 def hold_back(
@@ -153,8 +169,6 @@ def hold_back(
     seed: int,
     signal: float | None = None,
     centre: int | None = None,
-    *,
-    fold: int = 0,
 ) -> HeldBack | None:
     """Hold back about a third of the lines outside the centre (`held_back`).
 
@@ -172,7 +186,7 @@ def hold_back(
         Of what it draws.
     signal : float, optional
         As in `SliceModel.model`; by default that of all lines.
-    centre, fold : int, optional
+    centre : int, optional
         As `held_back`.
 
     Returns
@@ -181,7 +195,7 @@ def hold_back(
         None where none can be held back.
     """
     level = slice_model.signal_level(lines) if signal is None else signal
-    known, held = held_back(lines, slice_model.candidates, centre, fold=fold)
+    known, held = held_back(lines, slice_model.candidates, centre)
     if not held:
         return None
     return HeldBack(replace(slice_model, alike=None), tuple(known), tuple(held), engine, seed, level)
@@ -245,14 +259,13 @@ def choose_phase(
     if without is None or len(without.held) < FEWEST:
         return PhaseChoice()
     posterior = without.posterior
-    start = WarmStart(posterior.mean, pooled_variances(posterior.model, posterior.marginals))
     candidates = phase_variants(without.slice_model, posterior.mean, imaginary_ratios=imaginary_ratios)
     if len(candidates) == 1:
         return PhaseChoice()
     images, energies, engine = [], [], without.engine.cut_short(1)
     for candidate in candidates:
         model = candidate.model(without.known, without.signal)
-        images.append(engine.image_at(model, WarmStart(start.mean, _shared_out(start.z, model))))
+        images.append(engine.image_at(model, beginning(posterior, model, posterior.mean)))
         energies.append(found_energies(without.slice_model, images[-1], without.held))
     table = np.transpose(energies)
     number = best_model(table)
@@ -262,16 +275,19 @@ def choose_phase(
     )
 
 
-def _shared_out(z: tuple[Array, ...], model: GeneralizedLinearModel) -> tuple[Array, ...]:
-    """Variances of moduli as those of the sites of ``model``, shared between the parts of phased coefficients."""
+def beginning(near: GaussianPosterior, model: GeneralizedLinearModel, image: Array) -> WarmStart:
+    """Start of a model of the same slice at an image and the variances of a posterior.
+
+    Those of moduli are shared between the parts of phased coefficients. The blocks are the same but for that.
+    """
     shared: list[Array] = []
-    for block, variance in zip(model.blocks, z, strict=True):
+    for block, variance in zip(model.blocks, pooled_variances(near.model, near.marginals), strict=True):
         like = block.pooled(np.ones(block.analysis.out_shape, dtype=variance.dtype))
         if like.ndim == variance.ndim:
             shared.append(variance)
         else:
             shared.append(np.ascontiguousarray(np.broadcast_to(variance[..., None] / like.shape[-1], like.shape)))
-    return tuple(shared)
+    return WarmStart(image, tuple(shared))
 
 
 ModelName = Literal["modulus", "phase-aware"]

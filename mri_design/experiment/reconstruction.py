@@ -436,7 +436,7 @@ class _Estimate:
         one_sided = one.candidates.one_sided(self.lines)
         self.phase = held_back.choose_phase(self.without, one_sided=one_sided)
         self.alone = self.known = replace(one, phase=self.phase.phase)
-        self.without = self.judging = None if self.without is None else self.without.under(self.phase.phase)
+        self.without = self.judging = None if self.without is None else self.without.under(self.phase)
         self.start = self.start if self.phase.phase is None else None
 
     def choose_companions(self) -> None:
@@ -522,8 +522,7 @@ class _Estimate:
             image = replace(image, alone=before.mean)
         folds = [] if self.without is None else [self.without]
         if self.without is not None and alone.candidates.kind.axes == 1:  # which are few
-            one, signal = self.without.slice_model, self.without.signal
-            other = held_back.hold_back(one, self.lines, self.engine, self.seed, signal, fold=1)
+            other = self.without.another(1)
             folds += [] if other is None else [other]
         gain = 0.0 if self.companions is None or np.isnan(self.companions.gain) else self.companions.gain
         local = None if self.local is None else self.local.mean

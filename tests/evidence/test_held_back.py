@@ -1,6 +1,7 @@
 """Lines, samples of a plane or readouts of any trajectory held back, and the model of the phase they choose."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -11,8 +12,10 @@ from mri_design.design import found_energies, innovation
 from mri_design.evidence import PhaseChoice, best_model, choose_phase, hold_back
 from mri_design.evidence.held_back import held_back
 from mri_design.experiment import load_scan
+from mri_design.inference import WarmStart
 from mri_design.operators import Array, radial_spokes, turned
 from mri_design.readouts import LineReadouts, PlaneReadouts, Readouts, ShotReadouts
+from mri_design.variances import Exact
 from tests.phased_slices import SD, disc, smooth
 from tests.refusals import refused
 
@@ -170,5 +173,21 @@ def test_the_posterior_has_seen_the_other_lines_at_the_signal_level_of_all() -> 
     without = hold_back(one, OF_BRAIN, engine, 3)
     assert sorted([*without.known, *without.held]) == OF_BRAIN and set(without.held).isdisjoint(range(19, 29))
     assert without.signal == one.signal_level(OF_BRAIN)
-    expected = engine.cut_short(2).infer(one.model(without.known, without.signal), np.random.default_rng(3))
+    model = one.model(without.known, without.signal)
+    first = engine.cut_short(1, half_the_draws=True).infer(model, np.random.default_rng(3))
+    start = replace(WarmStart.from_posterior(first), samples=None)
+    expected = engine.cut_short(1).infer(model, np.random.default_rng(3), warm_start=start)
     np.testing.assert_array_equal(without.posterior.mean, expected.mean)
+    settled = replace(engine, variances=Exact(), tolerance=1e-3).infer(model, np.random.default_rng(3)).mean
+    assert np.linalg.norm(without.posterior.mean - settled) < 0.1 * np.linalg.norm(settled)
+
+
+def test_another_third_of_the_lines_is_held_back_by_the_same_engine_from_its_own_start() -> None:
+    recipe = load_recipe("local").replacing("input", matrix=48)
+    one = calibrate(load_scan("phantom:brain", recipe), recipe).slice_model(0, **recipe.slice_settings)
+    first = hold_back(one, OF_BRAIN, recipe.inference.engine(), 3)
+    other = first.another(1)
+    assert set(other.held).isdisjoint(first.held) and sorted([*other.known, *other.held]) == OF_BRAIN
+    anew = replace(first, known=other.known, held=other.held)
+    np.testing.assert_array_equal(other.posterior.mean, anew.posterior.mean)
+    assert hold_back(one, range(19, 29), recipe.inference.engine(), 3) is None
