@@ -1,14 +1,15 @@
 """Coil compression by noise: what it costs in error, what it saves, and whether designed lines are as good.
 
-    OMP_NUM_THREADS=1 python benchmarks/compression.py errors|designs|targets DATA
+    OMP_NUM_THREADS=1 python benchmarks/compression.py errors|designs DATA [--scans NAME ...]
+    OMP_NUM_THREADS=1 python benchmarks/compression.py targets DATA
     OMP_NUM_THREADS=1 python benchmarks/compression.py images|maps DATA --against CHECKOUT
 
 DATA is the folder of raw scans and images. ``errors`` reconstructs scans of many coils from a quarter and a sixth of
 the lines with all coils and with virtual ones, three seeds each, by the recipe `local`. The quarter of the noise that
 virtual coils may leave out was chosen on the scans marked as such, other slices and subjects judge. ``designs`` chooses
-lines with and without compression and reconstructs both with all coils. ``images`` and ``maps`` take processor seconds
-of both checkouts in turns: the default image with its maps, and the maps of all coils alone. ``targets`` writes the
-tables of results/speed.
+a quarter of the lines with and without compression, by two rules, and reconstructs both with all coils. ``images`` and
+``maps`` take processor seconds of both checkouts in turns: the default image with its maps, and the maps of all coils
+alone. ``targets`` writes the tables of results/speed.
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from parts.pages import Kept, put_section
+from parts.pages import Kept, put_table
 from threadpoolctl import threadpool_limits
 
 import mri_design as md
 from mri_design.calibration.coils import maps_from_lines
-from mri_design.evaluation.tables import Row, markdown_text
+from mri_design.evaluation.tables import Row, read_csv
 from mri_design.experiment.calibration import calibrate, with_known_noise
 from mri_design.experiment.inputs import load_scan
 from mri_design.experiment.reconstruction import reconstruct_prepared
@@ -50,11 +53,17 @@ SCANS = {
     "head C, 16 coils": (f"{HEADS}:13", 128, 16, 0.007, "judged"),
     "head C, 32 coils": (f"{HEADS}:13", 128, 32, 0.007, "judged"),
     "head D, 32 coils, more noise": (f"{HEADS}:19", 128, 32, 0.02, "judged"),
+    "phantom, 16 coils": ("mc_phantom_cimax16.npy", None, 1, 0.007, "judged"),
     "16 coils, 64 x 64": ("mc_brain_prescan16.npy", None, 1, 0.007, "chosen on"),
     "phantom, 32 coils, 64 x 64": ("mc_phantom_skyra32.npy", None, 1, 0.007, "chosen on"),
     "head A, 32 coils": (f"{HEADS}:1", 128, 32, 0.007, "chosen on"),
 }
 """Source, sides, coils of a ring (negative: of two rings, of unequal strength), noise, and what it is for."""
+
+
+RULES = ("calibrated", "corrected-error")
+"""One mask planned at once, and lines chosen one by one."""
+DESIGNED = ("16 coils", "head C, 16 coils", "head D, 24 coils")
 
 
 def scan_of(name: str, data: Path, seed: int) -> tuple[md.KSpaceData, Array]:
@@ -104,10 +113,10 @@ def image_of(scan: md.KSpaceData, mask: np.ndarray, seed: int, compression: str)
     return image.image, image.std, facts
 
 
-def errors(data: Path) -> None:
+def errors(data: Path, names: Sequence[str]) -> None:
     """A row of compression.csv for every scan and part of its lines."""
     kept = Kept.at(OUT / "compression.csv", "case")
-    for name in SCANS:
+    for name in names:
         for part in (4, 6):
             if ((case := f"{name}, {part}x"),) in kept.rows:
                 continue
@@ -137,37 +146,49 @@ def errors(data: Path) -> None:
             sys.stderr.write(f"... {case}\n")
 
 
-def designs(data: Path) -> None:
-    """A row of compression-designs.csv for every scan: errors of all coils' images of lines chosen either way."""
-    kept = Kept.at(OUT / "compression-designs.csv", "scan")
-    for name in ("16 coils", "head D, 24 coils"):
-        if (name,) in kept.rows:
+def designs(data: Path, names: Sequence[str]) -> None:
+    """Rows of compression-designs.csv for every scan: errors of all coils' images of lines chosen either way."""
+    kept = Kept.at(OUT / "compression-designs.csv", "scan", "rule")
+    for name, rule in product(names, RULES):
+        if (name, rule) in kept.rows:
             continue
-        found: dict[str, list[float]] = {"none": [], "auto": []}
-        seconds: dict[str, list[float]] = {"none": [], "auto": []}
+        rows = list[Row]()
         for seed in SEEDS:
             scan, truth = scan_of(name, data, seed)
-            for how, its in found.items():
-                recipe = md.load_recipe("local").with_settings([f"coils.coil_compression={how}"])
-                with tempfile.TemporaryDirectory() as folder:
-                    file = Path(folder) / "scan.npz"
-                    np.savez(file, kspace=scan.kspace)
-                    began = time.process_time()
-                    made = md.load(file, recipe=recipe, seed=seed).design(lines=scan.grid_shape[0] // 4)
-                    seconds[how].append(time.process_time() - began)
-                mask = np.isin(np.arange(scan.grid_shape[0]), made.lines)
-                its.append(error(image_of(scan, mask, seed, "none")[0], truth))
-        ratios = [other / one for one, other in zip(found["none"], found["auto"], strict=True)]
+            count, size = scan.grid_shape[0] // 4, scan.grid_shape[0]
+            (lines, one, long), (others, other, short) = (
+                chosen_lines(scan, count, rule, how, seed, truth) for how in ("none", "auto")
+            )
+            differing = len(set(others) - set(lines))
+            rows.append({"error": one, "ratio": other / one, "differing": differing, "time": short / long})
+        column = {key: [float(row[key]) for row in rows] for key in rows[0]}  # type: ignore[arg-type]
         kept.put(
-            {
-                "scan": name,
-                "error, lines of all coils": np.mean(found["none"]),
-                "of virtual ones over it": np.mean(ratios),
+            {"scan": name, "rule": rule, "lines": f"{count} of {size}"}
+            | {"lines that differ": "{:.0f} to {:.0f}".format(min(column["differing"]), max(column["differing"]))}
+            | {
+                "error, lines of all coils": np.mean(column["error"]),
+                "of virtual ones over it": np.mean(column["ratio"]),
             }
-            | {"spread": np.std(ratios, ddof=1), "worst": max(ratios)}
-            | {"time": statistics.median(seconds["auto"]) / statistics.median(seconds["none"])}
+            | {"spread": np.std(column["ratio"], ddof=1), "worst": max(column["ratio"])}
+            | {"time": statistics.median(column["time"])}
         )
-        sys.stderr.write(f"... {name}\n")
+        sys.stderr.write(f"... {name}, {rule}\n")
+
+
+def chosen_lines(
+    scan: md.KSpaceData, count: int, rule: str, compression: str, seed: int, truth: Array
+) -> tuple[list[int], float, float]:
+    """Lines of a design, the error of all coils' image of them, and the seconds of the design."""
+    recipe = md.load_recipe("local").with_settings([f"coils.coil_compression={compression}"])
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "scan.npz"
+        np.savez(file, kspace=scan.kspace)
+        began = time.process_time()
+        made = md.load(file, recipe=recipe, seed=seed).design(lines=count, strategy=rule)
+        seconds = time.process_time() - began
+    lines = [int(line) for line in made.lines]
+    mask = np.isin(np.arange(scan.grid_shape[0]), lines)
+    return lines, error(image_of(scan, mask, seed, "none")[0], truth), seconds
 
 
 def timed(what: str, coils: int, data: Path, out: Path) -> None:
@@ -229,29 +250,34 @@ def speed(what: str, data: Path, against: Path) -> None:
                 sys.stderr.write(f"... {method}, {coils} coils\n")
 
 
+FORMATS = dict.fromkeys(("error, virtual over all", "of virtual ones over it", "spread", "worst"), ".4f")
+
+
 def targets() -> None:
     """Write the tables of the page, and the rows of targets."""
     page, kept = OUT / "README.md", Kept.at(OUT / "targets.csv", "what")
     tables = {
-        "Coil compression: error": ("compression.csv", "case", "errors DATA"),
-        "Coil compression: designed lines": ("compression-designs.csv", "scan", "designs DATA"),
-        "Coil compression and maps: time": ("compression-speed.csv", "case", "images|maps DATA --against CHECKOUT"),
+        "Coil compression: error": "compression.csv",
+        "Coil compression: designed lines": "compression-designs.csv",
+        "Coil compression and maps: time": "compression-speed.csv",
     }
-    for heading, (file, key, words) in tables.items():
-        if not (rows := list(Kept.at(OUT / file, key).rows.values())):
+    for heading, file in tables.items():
+        if not (OUT / file).is_file():
             continue
-        text = markdown_text(rows, None, dict.fromkeys(rows[0], ".3g"))
-        put_section(page, heading, f"`OMP_NUM_THREADS=1 python benchmarks/compression.py {words}`\n\n{text}")
-    rows = [row for row in Kept.at(OUT / "compression.csv", "case").rows.values() if row["for"] == "judged"]
-    mean = float(np.mean([float(row["error, virtual over all"]) for row in rows]))
-    worst = max(float(row["worst"]) for row in rows)
+        rows = read_csv(OUT / file)
+        put_table(page, heading, rows, None, dict.fromkeys(rows[0], ".3g") | FORMATS)
+    rows = [
+        row for row in read_csv(OUT / "compression.csv") if row["for"] == "judged" and row["left out, of the noise"]
+    ]
+    mean = float(np.mean([float(str(row["error, virtual over all"])) for row in rows]))
+    worst = max(float(str(row["worst"])) for row in rows)
     found = [
         ("error with virtual coils over all coils, mean of the scans judged", 1.005, mean, "times"),
         ("error with virtual coils over all coils, worst image judged", 1.02, worst, "times"),
     ]
     for what, target, measured, unit in found:
         met = "yes" if measured <= target else "no"
-        kept.put({"what": what, "target": f"<= {target:g}", "measured": f"{measured:.3g}", "unit": unit, "met": met})
+        kept.put({"what": what, "target": f"<= {target:g}", "measured": f"{measured:.4f}", "unit": unit, "met": met})
 
 
 def main() -> None:
@@ -261,6 +287,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("further", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--against", type=Path, help="working tree of the version to compare with")
+    parser.add_argument("--scans", nargs="*", choices=list(SCANS), help="of errors and designs, which have no row yet")
     chosen = parser.parse_args()
     if chosen.what == "timed":
         return timed(chosen.further[0], int(chosen.further[1]), chosen.data, Path(chosen.further[2]))
@@ -269,7 +296,9 @@ def main() -> None:
             return speed(chosen.what, chosen.data, chosen.against)
         if chosen.what == "targets":
             return targets()
-        (errors if chosen.what == "errors" else designs)(chosen.data)
+        if chosen.what == "errors":
+            return errors(chosen.data, chosen.scans or list(SCANS))
+        designs(chosen.data, chosen.scans or DESIGNED)
 
 
 if __name__ == "__main__":
