@@ -13,7 +13,7 @@ import numpy as np
 import scipy  # whose parts are loaded when they are first used
 
 from mri_design.errors import InputError, described, number_array, require_grid
-from mri_design.operators.base import Array, GramOfImages, LinearOperator, Shape
+from mri_design.operators.base import Array, GramOfImages, LinearOperator, Shape, squared_modulus
 from mri_design.operators.conventions import Chosen, chosen_numbers
 from mri_design.operators.elementary import Coils
 from mri_design.operators.fourier import LineTransform, SpectralFilter, centred, over_coils
@@ -209,6 +209,16 @@ class CartesianLines(_CartesianEncoding):
         """X^H X, computed once."""
         mask = scipy.fft.ifftshift(self.mask).astype(float)
         return GramOfImages(self.grid, lambda u: self._along_ky.filtered(u, mask))
+
+    @cached_property
+    def _unweighted_spectrum(self) -> Array:
+        """As of samples; lines are measured whole, so that the spectrum is the same along kx and one-dimensional."""
+        mask = scipy.fft.ifftshift(self.mask).astype(float)
+        if self.maps is not None:
+            along_ky = squared_modulus(scipy.fft.fft(self.maps, axis=1))
+            power = np.sum(along_ky, axis=(0, 2), dtype=np.float64) / (self.grid[0] ** 2 * self.grid[1])
+            mask = scipy.fft.irfft(scipy.fft.rfft(mask) * np.conj(scipy.fft.rfft(power)), n=self.grid[0])
+        return np.broadcast_to(np.maximum(mask, 0)[:, np.newaxis], self.grid)
 
     @property
     def couples_columns(self) -> bool:
