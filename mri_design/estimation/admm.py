@@ -2,9 +2,8 @@
 
 ADMM holds one copy s_j of the coefficients of every block. The proximal step minimises
 penalty(s) + rho / 2 |s - v|^2, one scalar problem a site (`shrinkage`). The linear step minimises
-||y - X u||^2 / 2 + sum_j rho_j / 2 ||B_j u - target_j||^2, by the first way that applies: one pair of FFTs if X^H X and
-every B_j^H B_j are circulant; the same with copies of the coil images if X is one such encoding of several of them
-(SENSE); conjugate gradients.
+||y - X u||^2 / 2 + sum_j rho_j / 2 ||B_j u - target_j||^2, by one pair of FFTs if X^H X and every B_j^H B_j are
+circulant, and else by conjugate gradients.
 
 The gap says how far J is above its minimum at most, by a feasible point of the dual problem. With
 f = sigma^2 J / 2 = 1/2 ||y - X u||^2 + sum_j phi_j(B_j u - offset_j), any nu and w_j with X^H nu = sum_j B_j^H w_j
@@ -31,7 +30,6 @@ from mri_design.model.circulant import circulant_inverse
 from mri_design.model.generalized_linear import GeneralizedLinearModel, SiteBlock
 from mri_design.model.posterior import PosteriorPrecision
 from mri_design.operators.base import Array
-from mri_design.operators.cartesian_fourier import CartesianLines
 from mri_design.operators.conventions import laid_out
 from mri_design.status import Convergence, Status
 
@@ -415,33 +413,24 @@ class LinearStep:
         total = self._measurement + sum(r * b for r, b in zip(rho, self._blocks, strict=True))
         self._inverse = circulant_inverse(np.maximum(total, 1e-12 * np.max(total)))
 
-    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
-        """The minimiser, from the last u; with ``look``, prepare to balance."""
+    def __call__(self, gathered: Array, u: Array) -> Array:
+        """The minimiser, from the last u."""
         self.matvecs += 1
         gathered += self._back_projection
         return self._inverse(gathered)
 
-    def balance(self) -> None:
-        """Renew weights of its own, if it has any; `set_weights` follows."""
 
-
-def linear_step(
-    model: GeneralizedLinearModel, start: Array, relaxation: float, solver_tolerance: float, solver_iterations: int
-) -> LinearStep:
-    """The first way that applies; the last two settings are those of the conjugate gradients."""
-    spectra = _block_spectra(model)
-    if spectra is not None:
-        measurement = model.measurement.gram_spectrum()
-        if measurement is not None:
-            return LinearStep(model, measurement, spectra)
-        if _has_coils(model):
-            return _CoilCopies(model, spectra, start, relaxation)
-    return _Iterative(model, solver_tolerance, solver_iterations)
+def linear_step(model: GeneralizedLinearModel, solver_tolerance: float, solver_iterations: int) -> LinearStep:
+    """The first way that applies; the settings are those of the conjugate gradients."""
+    measurement, spectra = model.measurement.gram_spectrum(), _block_spectra(model)
+    if measurement is None or spectra is None:
+        return _Iterative(model, solver_tolerance, solver_iterations)
+    return LinearStep(model, measurement, spectra)
 
 
 def has_exact_step(model: GeneralizedLinearModel) -> bool:
-    """Whether an iteration costs a pair of FFTs or one product with A, not several."""
-    return _block_spectra(model) is not None and (model.measurement.gram_spectrum() is not None or _has_coils(model))
+    """Whether an iteration costs a pair of FFTs, not several products with A."""
+    return _block_spectra(model) is not None and model.measurement.gram_spectrum() is not None
 
 
 def balancing_factor(primal: float, dual: float, size: float, force: float) -> float:
@@ -463,64 +452,6 @@ def _block_spectra(model: GeneralizedLinearModel) -> tuple[Array, ...] | None:
     return known if len(known) == len(model.blocks) else None
 
 
-def _has_coils(model: GeneralizedLinearModel) -> bool:
-    return isinstance(model.measurement, CartesianLines) and model.measurement.maps is not None
-
-
-class _CoilCopies(LinearStep):
-    """Copies c of the coil images S u, with E c the data of one uniform coil each: E^H E is a projection.
-
-    min 1/2 ||y - E c||^2 + rho / 2 ||c - v||^2 is at c = v + E^H (y - E v) / (1 + rho). One more copy, of which there
-    are no data, makes S^H S a multiple of the identity.
-    """
-
-    def __init__(
-        self, model: GeneralizedLinearModel, blocks: tuple[Array, ...], start: Array, relaxation: float
-    ) -> None:
-        X = model.measurement
-        assert isinstance(X, CartesianLines) and X.maps is not None
-        encoding = X.of_uniform_coil()
-        self._gram = encoding.gram
-        self._data = np.ascontiguousarray(encoding.adjoint(model.data[:, None]), dtype=start.dtype)
-        self._maps = np.ascontiguousarray(X.maps, dtype=start.dtype)
-        power = np.sum(np.abs(self._maps) ** 2, axis=0)
-        self._total = float(power.max())
-        self._missing = self._total - power
-        self._blocks = blocks
-        self._relaxation = relaxation
-        self._rho = 0.3
-        self._copies, self._unseen = np.ascontiguousarray(self._maps * start), start
-        self._scaled = (self._gram(self._copies) - self._data) * start.real.dtype.type(1 / self._rho)
-        self._factor = 1.0
-
-    def set_weights(self, rho: Sequence[float]) -> None:
-        total = np.asarray(self._rho * self._total + sum(r * b for r, b in zip(rho, self._blocks, strict=True)))
-        self._inverse = circulant_inverse(total)
-
-    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
-        from mri_design.operators.kernels.pixels import relax_coils, renew_coils, seen_by_coils
-
-        self.matvecs += 1
-        relaxation = u.real.dtype.type(self._relaxation)
-        own = seen_by_coils(self._maps, self._copies, self._scaled) + self._missing * self._unseen
-        u = self._inverse(gathered + u.real.dtype.type(self._rho) * own)
-        before = self._copies.copy() if look else None
-        relax_coils(self._maps, u, self._copies, self._scaled, self._relaxation)
-        renew_coils(self._data, self._gram(self._scaled), self._copies, self._scaled, 1 / (1 + self._rho))
-        if before is not None:
-            coil_images = self._maps * u
-            missed, moved = squared_norm(coil_images - self._copies), squared_norm(self._copies - before)
-            self._factor = balancing_factor(missed, moved, squared_norm(coil_images), squared_norm(self._scaled))
-        self._unseen = relaxation * u + (1 - relaxation) * self._unseen
-        return u
-
-    def balance(self) -> None:
-        # E^H E has eigenvalues 0 and 1, so weights far from these would only slow down one half of the data.
-        rho = min(max(self._rho * self._factor, 1e-3), 3.0)
-        self._scaled = self._scaled * self._scaled.real.dtype.type(self._rho / rho)
-        self._rho = rho
-
-
 class _Iterative(LinearStep):
     def __init__(self, model: GeneralizedLinearModel, tolerance: float, iterations: int) -> None:
         self._model, self._back_projection = model, model.back_projection()
@@ -533,7 +464,7 @@ class _Iterative(LinearStep):
         weights = tuple(real.type(r) * unit for r, unit in zip(rho, ones, strict=True))
         self._system = PosteriorPrecision(model.measurement, model.blocks, weights)
 
-    def __call__(self, gathered: Array, u: Array, look: bool) -> Array:
+    def __call__(self, gathered: Array, u: Array) -> Array:
         rest = (self._back_projection + gathered - self._system(u))[None]
         step, solved = self._system.solve(rest, tolerance=self._tolerance, max_iterations=self._iterations)
         self.matvecs += solved.matvecs + 1
@@ -554,10 +485,10 @@ class ADMM:
     Multipliers draw the copies and the coefficients together until they agree.
 
     The step in u is one pair of FFTs where X^H X and every B_j^H B_j are circulant (Cartesian lines of one coil,
-    pixels, differences, orthonormal wavelets), one product with X^H X where there are several coils, elsewhere a few
-    iterations of preconditioned conjugate gradients from the last u. The step in s_j is a scalar problem
-    a site. Every block has a weight rho_j of its own. It is adjusted in each of the first `BALANCED` iterations and
-    ever more rarely after, so that the relative primal and dual residuals shrink together.
+    pixels, differences, orthonormal wavelets), elsewhere a few iterations of preconditioned conjugate gradients from
+    the last u. The step in s_j is a scalar problem a site. Every block has a weight rho_j of its own. It is adjusted in
+    each of the first `BALANCED` iterations and ever more rarely after, so that the relative primal and dual residuals
+    shrink together.
 
     Parameters
     ----------
@@ -636,7 +567,7 @@ class ADMM:
         next_gap = next_balance = 0
         for iteration in range(1, self.max_iterations + 1):
             look = iteration % CHECK == 0
-            state.advance(look)
+            state.advance()
             if look and not state.healthy:
                 break
             if look:
@@ -686,9 +617,7 @@ class _State:
         for block, s, pi, rho in zip(model.blocks, self.s, precisions, self.rho, strict=True):
             force = problem.site_slope(block, s, pi)
             self.scaled.append(np.multiply(force, s.real.dtype.type(1 / rho)).astype(s.dtype, copy=False))
-        self.linear = linear_step(
-            model, self.u, settings.relaxation, settings.solver_tolerance, settings.solver_iterations
-        )
+        self.linear = linear_step(model, settings.solver_tolerance, settings.solver_iterations)
         self.linear.set_weights(self.rho)
         self._pull()
         self.missed = [0.0] * len(self.s)
@@ -698,15 +627,15 @@ class _State:
         self.gap: DualityGap | None = None
         self.gap_matvecs, self._bound, self._gap_iteration = 0, -np.inf, -1
 
-    def advance(self, look: bool = True) -> None:
-        """One pair of steps; with ``look`` it is seen how well the linear step keeps its own equalities."""
+    def advance(self) -> None:
+        """One pair of steps."""
         gathered: Array | None = None  # in the memory of the first pull at most: `_renew` makes new ones
         for block, pull, rho in zip(self.problem.model.blocks, self._pulls, self.rho, strict=True):
             if block.offset is not None:
                 pull += pull.real.dtype.type(rho) * block.offset.astype(pull.dtype)
             drawn = block.analysis.adjoint(pull)
             gathered = drawn if gathered is None else np.add(gathered, drawn, out=gathered)
-        self.u = self.linear(np.zeros_like(self.u) if gathered is None else gathered, self.u, look)
+        self.u = self.linear(np.zeros_like(self.u) if gathered is None else gathered, self.u)
         for j in range(len(self.s)):
             self._renew(j)
 
@@ -745,7 +674,6 @@ class _State:
         for j, factor in enumerate(self._factors):
             self.rho[j] *= factor
             self.scaled[j] /= self.scaled[j].real.dtype.type(factor)
-        self.linear.balance()
         self.linear.set_weights(self.rho)
         self._pull()
 

@@ -31,9 +31,8 @@ VERY_SHARP = 250
 
 
 SHARP = 8.0
-"""Ratio of site precisions beyond which corners are sharp, with one coil and one scale per block. The limit is eight
-times higher where X has no spectrum of its own, as with several coils, whose copies cost iterations, and 800 times
-higher where scales differ within a block, for which ADMM has one weight (results/benchmarks/measured-once.md)."""
+"""Ratio of site precisions beyond which corners are sharp, with one scale per block. The limit is 800 times higher
+where scales differ within a block, for which ADMM has one weight (results/benchmarks/measured-once.md)."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,7 @@ class Automatic:
     def chosen(self, problem: PenalisedProblem, start: Array) -> ADMM | IRLS | LBFGS:
         """The solver for this problem."""
         model = problem.model
-        crossing = SHARP * (8 if model.measurement.gram_spectrum() is None else 1)
-        crossing *= 800 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1
+        crossing = SHARP * (800 if any(np.ptp(b.potential.start_variance) > 0 for b in model.blocks) else 1)
         if not (model.log_concave and all(isinstance(p, Smoothed) for p in problem.penalties)):
             return LBFGS(self.tolerance, self.max_iterations)
         _, powers, precisions = sites_at(problem, start)

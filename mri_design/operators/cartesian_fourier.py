@@ -169,10 +169,6 @@ class CartesianLines(_CartesianEncoding):
         flags[self.lines] = True
         return flags
 
-    def of_uniform_coil(self) -> CartesianLines:
-        """These lines as one coil of sensitivity 1 sees them."""
-        return type(self)(self.lines.tolist(), self.grid, None)
-
     def columns(self, u: Array) -> Array:
         """X u with readouts transformed back, (..., coil, line, x): the samples of every column of the image.
 

@@ -13,9 +13,6 @@ from mri_design.operators.kernels.pixels import (
     mean_squares,
     pulled,
     relax,
-    relax_coils,
-    renew_coils,
-    seen_by_coils,
     split,
 )
 from tests.arrays import noise
@@ -68,22 +65,6 @@ def test_both_halves_of_an_admm_step(shape, dtype):
     np.testing.assert_array_equal(given, pulled(copies, scaled, 0.3))
     wanted = [np.sum(np.abs(v) ** 2) for v in (as_given - copies, copies - before, as_given, copies, scaled)]
     np.testing.assert_allclose(norms, wanted, rtol=10 * ROUNDING[dtype])
-
-
-@pytest.mark.parametrize("dtype", "FD")
-@pytest.mark.parametrize("shape", [(1, 3, 3), (3, 8, 8), (4, 5, 7), (2, 1, 1)], ids=str)
-def test_copies_of_coil_images(shape, dtype):
-    maps, copies, scaled, data = noise((4, *shape), dtype, 0)
-    image, number = noise(shape[1:], dtype, 1), scaled.real.dtype.type
-    near(seen_by_coils(maps, copies, scaled), np.sum(np.conj(maps) * (copies - scaled), axis=0))
-    expected = scaled + number(1.7) * maps * image + number(-0.7) * copies
-    relax_coils(maps, image, copies, scaled, 1.7)
-    near(scaled, expected)
-    change = number(0.4) * (data - maps)
-    expected = scaled + change
-    renew_coils(data, maps, copies, scaled, 0.4)
-    near(copies, expected)
-    near(scaled, -change)
 
 
 @pytest.mark.parametrize("dtype", "fdFD")

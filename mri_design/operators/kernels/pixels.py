@@ -2,7 +2,7 @@
 
 Products and squared moduli; soft thresholds and the copies of ADMM, renewed in place; means over draws of squared
 moduli, and of the rest that a control variate leaves. Complex arrays are seen as flat real ones, (real, imaginary)
-interleaved; coil images are (coil, ky, kx).
+interleaved.
 """
 
 from __future__ import annotations
@@ -479,57 +479,6 @@ def _split_block(given, copies, scaled, factor, weight):
         of_copies += new * new
         of_scaled += rest * rest
     return missed, moved, of_given, of_copies, of_scaled
-
-
-def seen_by_coils(maps: Array, copies: Array, scaled: Array) -> Array:
-    """S^H (copies - scaled), shape (ky, kx): the sum over coils of conj(maps) times the difference."""
-    out = np.zeros(maps.shape[1:], dtype=maps.dtype)
-    _seen(*flat_numbers(maps, copies, scaled, out))
-    return out
-
-
-def relax_coils(maps: Array, image: Array, copies: Array, scaled: Array, relaxation: float) -> None:
-    """``scaled += relaxation * maps * image + (1 - relaxation) * copies``."""
-    real = maps.real.dtype.type
-    _relax_coils(*flat_numbers(maps, image, copies, scaled), real(relaxation), real(1 - relaxation))
-
-
-def renew_coils(data: Array, filtered: Array, copies: Array, scaled: Array, share: float) -> None:
-    """``copies = scaled + share * (data - filtered)`` and ``scaled = share * (filtered - data)``."""
-    _renew(*flat_numbers(data, filtered, copies, scaled), data.real.dtype.type(share))
-
-
-@compiled
-def _seen(maps, copies, scaled, out):
-    """A block of the image at a time, for all coils."""
-    for first in range(0, out.size, 2 * BLOCK):
-        last = min(first + 2 * BLOCK, out.size)
-        sums = out[first:last]
-        for coil in range(0, maps.size, out.size):
-            s = maps[coil + first : coil + last]
-            a, b = copies[coil + first : coil + last], scaled[coil + first : coil + last]
-            for i in range(0, sums.size // 2):
-                re, im = a[2 * i] - b[2 * i], a[2 * i + 1] - b[2 * i + 1]
-                sums[2 * i] += s[2 * i] * re + s[2 * i + 1] * im
-                sums[2 * i + 1] += s[2 * i] * im - s[2 * i + 1] * re
-
-
-@compiled
-def _relax_coils(maps, image, copies, scaled, weight, rest):
-    for coil in range(0, maps.size, image.size):
-        s, a, b = (maps[coil : coil + image.size], copies[coil : coil + image.size], scaled[coil : coil + image.size])
-        for i in range(0, image.size // 2):
-            re, im = weight * image[2 * i], weight * image[2 * i + 1]
-            b[2 * i] += (s[2 * i] * re - s[2 * i + 1] * im) + rest * a[2 * i]
-            b[2 * i + 1] += (s[2 * i] * im + s[2 * i + 1] * re) + rest * a[2 * i + 1]
-
-
-@compiled
-def _renew(data, filtered, copies, scaled, share):
-    for i in range(data.size):
-        change = share * (data[i] - filtered[i])
-        copies[i] = scaled[i] + change
-        scaled[i] = -change
 
 
 def mean_squares(draws: Array, known: Array, share: Array) -> Array:
