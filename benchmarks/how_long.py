@@ -268,7 +268,7 @@ def total_variation(data: Path) -> None:
                 one, lines = slice_of(data, index, coils)
                 seconds, made = timed(partial(reconstruct_by_recipe, one, lines, recipe, 0))
                 error, tried = (
-                    fitted_error(made.image, barts[index].scan),
+                    fitted_error(made.image, barts[index].scan.reference),
                     [barts[index](weight, n, "T:3:0") for n in TV_COUNTS],
                 )
                 near = next(
