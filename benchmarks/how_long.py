@@ -286,7 +286,7 @@ def total_variation(data: Path) -> None:
 def slice_of(data: Path, index: int, coils: int) -> tuple[Any, list[int]]:
     """A slice and its lines."""
     scan, lines = head(data, index, coils=coils)
-    return scan.prepared.slice_model(0), lines
+    return scan.prepared.slice_model(0, **load_recipe(None).slice_settings), lines
 
 
 if __name__ == "__main__":
