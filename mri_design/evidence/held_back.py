@@ -136,11 +136,15 @@ class HeldBack:
     @cached_property
     def posterior(self) -> GaussianPosterior:
         """Posterior of the lines that are not held back."""
-        start = self.start
-        if start is None:
-            first = self.engine.cut_short(1, half_the_draws=True).infer(self.model, np.random.default_rng(self.seed))
-            start = beginning(first, self.model, first.mean)
-        return self.engine.cut_short(1).infer(self.model, np.random.default_rng(self.seed), warm_start=start)
+        rng = np.random.default_rng(self.seed)
+        return self.engine.cut_short(1).infer(self.model, rng, warm_start=self._beginning)
+
+    @cached_property
+    def _beginning(self) -> WarmStart:
+        if self.start is not None:
+            return self.start
+        first = self.engine.cut_short(1, half_the_draws=True).infer(self.model, np.random.default_rng(self.seed))
+        return beginning(first, self.model, first.mean)
 
     @cached_property
     def unpredicted(self) -> Numbers:
@@ -157,9 +161,15 @@ class HeldBack:
         return replace(other, start=beginning(self.posterior, other.model, chosen.image))
 
     def another(self, fold: int) -> HeldBack | None:
-        """Another third of the lines held back, or the other half, whose inference begins anew; None where none are."""
+        """Another third of the lines held back, or the other half; None where none are.
+
+        Its inference begins at the same variances, but not at the image, which may have seen these lines.
+        """
         known, held = held_back((*self.known, *self.held), self.slice_model.candidates, fold=fold)
-        return replace(self, known=tuple(known), held=tuple(held), start=None) if held else None
+        if not held:
+            return None
+        other = replace(self, known=tuple(known), held=tuple(held), start=None)
+        return replace(other, start=replace(self._beginning, mean=other.model.back_projection()))
 
 
 def hold_back(
