@@ -31,7 +31,7 @@ SCAN, WANTED = "phantom:head-16ch", 0.1
 """A real scan, and the relative error with which its design ends."""
 TRAINING, COILS, MATRIX = "phantom:t1w", 16, 128
 """Head of another subject, on which masks are learnt, and how it is simulated."""
-LINES, START = 28, 10
+LINES, START = 29, 10
 """Of every mask: as many as the design takes with seed 0, and the centre lines of equispaced masks as in fastMRI."""
 MASKS = {
     "calibrated": "chosen",
