@@ -43,7 +43,7 @@ class Cost(NamedTuple):
 DRAWS = 8
 """Posterior draws with which costs were measured; products, and memory beyond one draw, go with their number."""
 METHODS = {
-    "mean": Cost((340, 310), 170, 15, 750, 30),
+    "mean": Cost((300, 225), 170, 15, 750, 30),
     "map": Cost((70, 62), 600, 20, 200, 12),
     "least-squares": Cost((10, 35), 20, 4, 60, 12),
     "l1-wavelet": Cost((200, 200), 30, 3, 60, 12),
