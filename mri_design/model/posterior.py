@@ -644,7 +644,7 @@ def noise_memory(limit: int) -> MakesNoise:
         operator: LinearOperator, rng: np.random.Generator, count: int, real: np.dtype[Any], shared: bool = True
     ) -> Array:
         numbers, shape = rng.bit_generator, operator.noise_shape if shared else operator.out_shape
-        key = (type(operator), shape, shared, count, real.char, pickle.dumps(numbers.state))
+        key = (type(operator), operator.out_complex, shape, shared, count, real.char, pickle.dumps(numbers.state))
         with lock:
             found = recent.get(key)
             if found is not None:

@@ -250,6 +250,7 @@ def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines
         (FiniteDifferences(KEPT_SHAPE), 0, 3, SINGLE),
         (FiniteDifferences(KEPT_SHAPE), 0, 2, DOUBLE),
         (Identity(KEPT_SHAPE), 0, 2, SINGLE),
+        (Identity(KEPT_SHAPE, is_complex=False), 0, 2, SINGLE),
         (CartesianLines([1, 2], KEPT_SHAPE), 0, 2, SINGLE),
     ]
     for _ in range(2):
@@ -257,6 +258,7 @@ def test_other_generators_kinds_counts_or_precisions_are_other_noise_added_lines
             found = kept(operator, np.random.default_rng(seed), count, real)
             expected = operator.shared_noise(np.random.default_rng(seed), count, real)
             np.testing.assert_array_equal(found, expected)
+            assert found.dtype == expected.dtype
     kept = noise_memory(1 << 20)
     few, more = CartesianLines([1, 2], KEPT_SHAPE), CartesianLines([1, 2, 5], KEPT_SHAPE)
     assert kept(few, np.random.default_rng(0), 2, SINGLE) is kept(more, np.random.default_rng(0), 2, SINGLE)
