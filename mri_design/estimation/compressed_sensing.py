@@ -48,7 +48,7 @@ converged."""
 def textbook(
     slice_model: SliceModel, lines: Chosen, method: Textbook, weight: float, *, shifts: bool = True
 ) -> tuple[Array, Convergence]:
-    """argmin of J.
+    """The minimiser of J; with shifts an image near the minimum of the mean of J over them.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def textbook(
     weight : float
         lambda over the largest modulus of X^H y, so that it does not depend on the units of the scan.
     shifts : bool
-        l1-wavelet: the penalty is a mean over the wavelets of shifted images, and the image near its minimum.
+        Of the image under its wavelets, for l1-wavelet; total variation needs none.
 
     Returns
     -------

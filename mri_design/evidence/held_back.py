@@ -116,8 +116,8 @@ class HeldBack:
     signal : float
         Signal level that the prior's scales follow: that of all lines.
     start : WarmStart, optional
-        An image that has not seen the lines held back, and variances of nearly the same model; by default what a loop
-        with half the draws finds.
+        An image that has not seen the lines held back, and variances of nearly the same model, which may have; by
+        default what a loop with half the draws finds without these lines.
     """
 
     slice_model: SliceModel
@@ -163,7 +163,7 @@ class HeldBack:
     def another(self, fold: int) -> HeldBack | None:
         """Another third of the lines held back, or the other half; None where none are.
 
-        Its inference begins at the same variances, but not at the image, which may have seen these lines.
+        Its inference begins at the variances that this one began at, which know these lines, but not at the image.
         """
         known, held = held_back((*self.known, *self.held), self.slice_model.candidates, fold=fold)
         if not held:

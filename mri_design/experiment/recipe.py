@@ -398,7 +398,8 @@ class InferenceRecipe(Settings):
     loops : int
         Largest number of outer loops of a reconstruction.
     tolerance : float
-        Mean relative change of the variances in the last outer loop, or in those to come as the last two let expect.
+        Outer loops end when the variances changed by less than this in the last one (mean relative change), or would
+        change by less in all further ones, if changes go on to fall as in the last two.
     """
 
     samples: Annotated[int, Meta(ge=2)] = 8

@@ -67,7 +67,7 @@ from mri_design.status import Convergence, Status
 MAP_SMOOTHING = 1e-3
 """Rounding of the modulus in the last stage of MAP: sharper corners take many iterations."""
 WEIGHTS = {"l1-wavelet": 0.001, "total-variation": 0.003, "least-squares": 0.001}
-"""Unless a recipe has one."""
+"""Regularisation weights, unless a recipe has one."""
 STD_SAMPLES = 48
 """Posterior samples for error bars, if no control variate gives them."""
 Method = Literal["mean", "map", "least-squares", "zero-filled", "l1-wavelet", "total-variation"]

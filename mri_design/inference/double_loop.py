@@ -269,7 +269,7 @@ class MovingBounds:
     z : tuple of float arrays
         The tangent of log|A|.
     near : PosteriorPrecision, optional
-        A precision near that of the inner problem, as that of the loop before.
+        A precision near that of the inner problem, as that of the loop before; not used where sites move.
     """
 
     def __init__(
