@@ -182,7 +182,7 @@ def test_the_posterior_has_seen_the_other_lines_at_the_signal_level_of_all() -> 
     assert np.linalg.norm(without.posterior.mean - settled) < 0.1 * np.linalg.norm(settled)
 
 
-def test_another_third_of_the_lines_is_held_back_and_was_not_seen_by_where_inference_begins() -> None:
+def test_another_third_of_the_lines_is_held_back_and_the_image_begins_without_it() -> None:
     recipe = load_recipe("local").replacing("input", matrix=48)
     one = calibrate(load_scan("phantom:brain", recipe), recipe).slice_model(0, **recipe.slice_settings)
     first = hold_back(one, OF_BRAIN, recipe.inference.engine(), 3)
