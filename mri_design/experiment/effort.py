@@ -6,8 +6,9 @@ go passes over the image alone (sites, preconditioner, vectors), which take long
     seconds = pace * pixels * products * (of_image + of_coil * coils) * (pixels / 256^2)^CACHE
 
 where ``pace`` is that of this machine, by one product that is timed on it. Counts and nanoseconds are means over
-`benchmarks/how_long.py`; seconds and memory of its rows are foretold within a factor of two (docs/how-long.md). How
-hard an image is, other images of the object, and other solvers and variances than the default are not known here.
+`benchmarks/how_long.py`; seconds and memory of seven of its eight rows are foretold within a factor of two
+(docs/how-long.md). How hard an image is, other images of the object, and other solvers and variances than the default
+are not known here.
 """
 
 from __future__ import annotations
