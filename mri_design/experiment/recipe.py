@@ -422,8 +422,9 @@ class InferenceRecipe(Settings):
         """The double loop with these settings, without `Variances.bias`, which costs products and is shown nowhere.
 
         Samples of a control variate are extrapolated from where the solver stopped in images, but not in designs, which
-        judge lines by them (`ControlVariate`). A ``rough`` one has `ROUGH_SAMPLES` and solves to `ROUGH_TOLERANCE` and
-        `ROUGH_INNER_TOLERANCE`, unless the settings are rougher still: enough for a strategy that corrects posteriors.
+        judge lines by them and share their noise between steps (`ControlVariate`). A ``rough`` one has `ROUGH_SAMPLES`
+        and solves to `ROUGH_TOLERANCE` and `ROUGH_INNER_TOLERANCE`, unless the settings are rougher still: enough for a
+        strategy that corrects posteriors.
         """
         from mri_design.inference.double_loop import DoubleLoop
 
@@ -437,7 +438,7 @@ class InferenceRecipe(Settings):
                 samples, tolerance = min(ROUGH_SAMPLES, samples), max(ROUGH_TOLERANCE, tolerance)
             arguments = {"samples": samples, "tolerance": tolerance, "with_bias": False}
         if name == "control-variate":
-            arguments |= {"column_limit": COLUMN_LIMIT, "extrapolated": extrapolated}
+            arguments |= {"column_limit": COLUMN_LIMIT, "extrapolated": extrapolated, "shared_noise": not extrapolated}
         solver = self.inner_solver(ROUGH_INNER_TOLERANCE if rough else 0.0)
         return DoubleLoop(VARIANCES[name](**arguments), solver, self.loops, self.tolerance)
 

@@ -254,8 +254,10 @@ class ControlVariate:
     extrapolated : bool
         Whether draws with a control take one more step after the solver has stopped, which costs no product. Designs,
         which judge lines by the draws themselves, set it to False; lines of several coils without a
-        control by columns then stay with plain sampling, and the noise of a line is the same whichever others are
-        measured.
+        control by columns then stay with plain sampling.
+    shared_noise : bool
+        Whether the noise behind the draws is that of all lines, so that the noise of a line is the same whichever
+        others are measured: for designs. Images do without, which takes less time.
 
     Raises
     ------
@@ -298,6 +300,7 @@ class ControlVariate:
     memory: float = DEFAULT_MEMORY
     with_bias: bool = True
     extrapolated: bool = True
+    shared_noise: bool = True
 
     def __post_init__(self) -> None:
         require_counts(least=2, **{"variance samples": self.samples})
@@ -319,7 +322,7 @@ class ControlVariate:
         X, factors = precision.measurement, column_memory(like.shape) if isinstance(control, ColumnControl) else 0
         at_once = draws_at_once(self.memory, self.samples, X, analyses, like.real.dtype, factors)
         b = precision.perturbations(
-            rng, self.samples, like, again=at_once is None, at_once=at_once, of_all=not self.extrapolated
+            rng, self.samples, like, again=at_once is None, at_once=at_once, of_all=self.shared_noise
         )
         explained = None if control is None else in_chunks(control.image, b, at_once)
         if explained is not None and isinstance(control, ColumnControl) and control.exact:
