@@ -144,7 +144,7 @@ class HeldBack:
         if self.start is not None:
             return self.start
         first = self.engine.cut_short(1, half_the_draws=True).infer(self.model, np.random.default_rng(self.seed))
-        return beginning(first, self.model, first.mean)
+        return _start_at(first, self.model, first.mean)
 
     @cached_property
     def unpredicted(self) -> Numbers:
@@ -158,14 +158,14 @@ class HeldBack:
         other = replace(self, slice_model=replace(self.slice_model, phase=chosen.phase), start=None)
         if chosen.image is None:
             return other
-        return replace(other, start=beginning(self.posterior, other.model, chosen.image))
+        return replace(other, start=_start_at(self.posterior, other.model, chosen.image))
 
-    def another(self, fold: int) -> HeldBack | None:
+    def another(self) -> HeldBack | None:
         """Another third of the lines held back, or the other half; None where none are.
 
         Its inference begins at the variances that this one began at, which know these lines, but not at the image.
         """
-        known, held = held_back((*self.known, *self.held), self.slice_model.candidates, fold=fold)
+        known, held = held_back((*self.known, *self.held), self.slice_model.candidates, fold=1)
         if not held:
             return None
         other = replace(self, known=tuple(known), held=tuple(held), start=None)
@@ -275,7 +275,7 @@ def choose_phase(
     images, energies, engine = [], [], without.engine.cut_short(1)
     for candidate in candidates:
         model = candidate.model(without.known, without.signal)
-        images.append(engine.image_at(model, beginning(posterior, model, posterior.mean)))
+        images.append(engine.image_at(model, _start_at(posterior, model, posterior.mean)))
         energies.append(found_energies(without.slice_model, images[-1], without.held))
     table = np.transpose(energies)
     number = best_model(table)
@@ -285,7 +285,7 @@ def choose_phase(
     )
 
 
-def beginning(near: GaussianPosterior, model: GeneralizedLinearModel, image: Array) -> WarmStart:
+def _start_at(near: GaussianPosterior, model: GeneralizedLinearModel, image: Array) -> WarmStart:
     """Start of a model of the same slice at an image and the variances of a posterior.
 
     Those of moduli are shared between the parts of phased coefficients. The blocks are the same but for that.

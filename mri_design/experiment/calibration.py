@@ -140,16 +140,11 @@ def _compressed(scan: KSpaceData, used: KSpaceData, recipe: Recipe, n_coils: int
     if stated != "auto" and recipe.coils.method != "espirit" and estimates_own_maps(scan) and folds(used):
         return scan.known(combined=(count, count, 0.0, 0.0)), np.eye(count)
     by_noise = stated == "auto"
+    # A calibration scan has units of its own: it knows directions, not what is above the noise.
+    decisive = used.kspace if by_noise or scan.calibration is None else scan.calibration
+    wanted, square = None if isinstance(stated, str) else stated, KINDS[recipe.design.encoding].square
     try:
-        found = (
-            compression(  # a calibration scan has units of its own: it knows directions, not what is above the noise
-                used.kspace if by_noise or scan.calibration is None else scan.calibration,
-                scan.noise_variance or 1.0,
-                None if isinstance(stated, str) else stated,
-                square=KINDS[recipe.design.encoding].square,
-                maps=scan.coil_maps,
-            )
-        )
+        found = compression(decisive, scan.noise_variance or 1.0, wanted, square=square, maps=scan.coil_maps)
     except InputError:
         if not by_noise:
             raise

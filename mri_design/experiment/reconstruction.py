@@ -522,7 +522,7 @@ class _Estimate:
             image = replace(image, alone=before.mean)
         folds = [] if self.without is None else [self.without]
         if self.without is not None and alone.candidates.kind.axes == 1:  # which are few
-            other = self.without.another(1)
+            other = self.without.another()
             folds += [] if other is None else [other]
         gain = 0.0 if self.companions is None or np.isnan(self.companions.gain) else self.companions.gain
         local = None if self.local is None else self.local.mean

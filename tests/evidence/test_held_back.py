@@ -186,7 +186,7 @@ def test_another_third_of_the_lines_is_held_back_and_the_image_begins_without_it
     recipe = load_recipe("local").replacing("input", matrix=48)
     one = calibrate(load_scan("phantom:brain", recipe), recipe).slice_model(0, **recipe.slice_settings)
     first = hold_back(one, OF_BRAIN, recipe.inference.engine(), 3)
-    other = first.another(1)
+    other = first.another()
     assert set(other.held).isdisjoint(first.held) and sorted([*other.known, *other.held]) == OF_BRAIN
     np.testing.assert_array_equal(other.start.mean, one.model(other.known, other.signal).back_projection())
     anew = replace(first, known=other.known, held=other.held).posterior.mean
